@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The one script: installs what is missing, builds, runs. `./do` alone explains.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+usage() {
+  cat <<'TEXT'
+./do demo       build culprit, simulate a fleet with planted bugs, show where the time went
+./do test       build and run all tests               [./do test asan|tsan|debug|clang]
+./do build      build only: the program is build/culprit
+./do lint       formatting, clang-tidy, shellcheck, layers, licence lines
+./do bench      run the benchmarks                     [./do bench FILTER]
+./do fuzz       run every fuzz target for a minute     [./do fuzz SECONDS]
+./do package    make a .deb in build/
+./do readme     run the README's commands and put their output into it
+./do clean      remove everything that was built
+
+Missing packages are installed with apt-get (packages.txt says which and why), as
+root or through sudo. CULPRIT_NO_INSTALL=1 only tells what is missing.
+TEXT
+}
+
+fail() {
+  printf './do: %s\n' "$*" >&2
+  exit 1
+}
+
+# Prints the packages of the given purposes that are not installed.
+missing_packages() {
+  local purpose want package _
+  while read -r purpose package _; do
+    for want in "$@"; do
+      if [[ $purpose == "$want" ]]; then
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
+      fi
+    done
+  done < <(grep -v '^#' packages.txt)
+}
+
+need() {
+  command -v dpkg-query >/dev/null || fail "no dpkg here: install by hand what packages.txt lists"
+  local missing sudo=()
+  mapfile -t missing < <(missing_packages "$@")
+  [[ ${#missing[@]} -eq 0 ]] && return
+  if [[ -n ${CULPRIT_NO_INSTALL:-} ]]; then
+    fail "missing packages: ${missing[*]} (apt-get install them, or unset CULPRIT_NO_INSTALL)"
+  fi
+  if [[ $(id -u) -ne 0 ]]; then
+    command -v sudo >/dev/null || fail "missing packages: ${missing[*]}; run as root, or install sudo"
+    sudo=(sudo)
+  fi
+  echo "installing ${missing[*]}"
+  local log
+  log=$(mktemp)
+  if ! "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q "${missing[@]}" >"$log" 2>&1; then
+    # The package lists may be missing or old: refresh them once.
+    if ! "${sudo[@]}" apt-get update -q >"$log" 2>&1 ||
+      ! "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q "${missing[@]}" >>"$log" 2>&1; then
+      tail -n 5 "$log" >&2
+      rm -f "$log"
+      fail "could not install ${missing[*]}: is the network up, and is this Debian 12 or Ubuntu 24.04?"
+    fi
+  fi
+  rm -f "$log"
+}
+
+# build_preset PRESET FOLDER TARGET...: configures when needed and builds.
+build_preset() {
+  local preset=$1 folder=$2
+  shift 2
+  if [[ ! -f $folder/build.ninja ]]; then
+    echo "configuring $folder"
+    local log
+    log=$(mktemp)
+    cmake --preset "$preset" >"$log" 2>&1 || {
+      cat "$log" >&2
+      fail "cmake failed (see above)"
+    }
+    rm -f "$log"
+  fi
+  if ninja -C "$folder" -n "$@" 2>/dev/null | grep -q 'no work to do'; then return; fi
+  echo "building $folder ($*)"
+  ninja -C "$folder" "$@" || fail "the build failed (see above)"
+}
+
+preset_folder() {
+  case $1 in
+    release) echo build ;;
+    debug | asan | tsan | clang | fuzz) echo "build-$1" ;;
+    *) fail "'$1' is not a preset: release, debug, asan, tsan, clang" ;;
+  esac
+}
+
+do_build() {
+  need build
+  build_preset release build culprit
+}
+
+do_demo() {
+  do_build
+  build/culprit synth --like demo --seed 1 -o demo --force
+  echo
+  build/culprit info demo
+}
+
+do_test() {
+  local preset=${1:-release} folder
+  folder=$(preset_folder "$preset")
+  need build test
+  [[ $preset == clang ]] && need fuzz
+  build_preset "$preset" "$folder" all
+  # The slow and the quick share two cores well; a test has its own time limit.
+  ctest --test-dir "$folder" --output-on-failure --progress -j "$(nproc)"
+}
+
+do_lint() {
+  need build test lint
+  build_preset release build culprit
+  tests/lint.sh
+}
+
+do_bench() {
+  need build bench
+  build_preset bench build-bench all
+  bench/run.sh "$@"
+}
+
+do_fuzz() {
+  need build fuzz
+  build_preset fuzz build-fuzz all
+  tests/fuzz.sh "${1:-60}"
+}
+
+do_package() {
+  do_build
+  need package
+  build_preset release build culprit generated_files
+  (cd build && cpack -G DEB -D CPACK_PACKAGE_DIRECTORY="$PWD" >cpack.log 2>&1) || {
+    cat build/cpack.log >&2
+    fail "cpack failed (see above)"
+  }
+  ls build/culprit_*.deb
+}
+
+command=${1:-help}
+shift || true
+case $command in
+  build | demo | test | lint | bench | fuzz | package) "do_$command" "$@" ;;
+  readme)
+    do_build
+    tests/readme.sh --update
+    ;;
+  clean) rm -rf build build-* demo ;;
+  help | --help | -h) usage ;;
+  *)
+    usage >&2
+    fail "'$command' is not something to do"
+    ;;
+esac

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# All checks of the sources that need no running program. Called by ./do lint,
+# which has installed the tools and made build/compile_commands.json.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+failures=0
+complain() {
+  printf 'lint: %s\n' "$*" >&2
+  failures=$((failures + 1))
+}
+
+mapfile -t sources < <(git ls-files '*.cc' '*.h')
+mapfile -t scripts < <(git ls-files 'do' '*.sh' '.ci/run')
+
+clang-format-14 --dry-run --Werror "${sources[@]}" || complain "run clang-format-14 -i on the files above"
+shellcheck "${scripts[@]}" || complain "shellcheck found something"
+
+for file in "${sources[@]}" "${scripts[@]}" $(git ls-files '*CMakeLists.txt' '*.cmake'); do
+  head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || complain "$file: no SPDX line"
+done
+git grep -nIE '(TODO|FIXME|XXX)' -- src bench tests ':!tests/lint.sh' && complain "left undone, see above"
+
+# clang-tidy is slow, so it looks at what it has not yet seen in this form.
+cache=build/lint-cache
+mkdir -p "$cache"
+header_hash=$(git ls-files -s '*.h' .clang-tidy | cat - <(git diff -- '*.h' .clang-tidy) | sha256sum | cut -c1-16)
+check_one() {
+  local file=$1 header_hash=$2 cache=$3 key
+  key="$cache/$(cat "$file" - <<<"$header_hash" | sha256sum | cut -c1-24)"
+  [[ -e $key ]] && return 0
+  clang-tidy-14 --quiet --warnings-as-errors='*' -p build "$file" 2>/dev/null && : >"$key"
+}
+export -f check_one
+mapfile -t units < <(git ls-files 'src/**/*.cc' 'src/*.cc' | grep -v '_test\.cc$' | grep -v '_fuzz\.cc$' | sort -u)
+printf '%s\n' "${units[@]}" | xargs -P "$(nproc)" -I{} bash -c 'check_one "$@"' _ {} "$header_hash" "$cache" ||
+  complain "clang-tidy found something"
+
+if [[ $failures -gt 0 ]]; then
+  echo "lint: $failures kinds of problems" >&2
+  exit 1
+fi
+echo "lint: ${#sources[@]} sources, ${#scripts[@]} scripts: clean"
