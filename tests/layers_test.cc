@@ -52,7 +52,9 @@ TEST(Layers, EveryFolderIsListedAndEveryListedFolderExists) {
   std::set<std::string> folders;
   for (const auto& entry : fs::directory_iterator(kSource)) {
     if (entry.is_directory()) folders.insert(entry.path().filename().string());
-    if (entry.is_regular_file()) EXPECT_EQ(entry.path().filename(), "LAYERS") << "a loose file";
+    if (entry.is_regular_file()) {
+      EXPECT_EQ(entry.path().filename(), "LAYERS") << "a loose file";
+    }
   }
   for (const auto& [folder, uses] : layers) {
     EXPECT_TRUE(folders.contains(folder)) << folder;

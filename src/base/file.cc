@@ -93,16 +93,44 @@ Result<std::string> ReadWholeFile(const std::string& path) {
   return bytes;
 }
 
-Result<AtomicFile> AtomicFile::Create(const std::string& path, Overwrite overwrite) {
+Result<std::string> CreateTemporary(const std::string& path, Overwrite overwrite) {
   static std::atomic<unsigned> serial{0};
   struct stat info {};
-  if (overwrite == Overwrite::kRefuse && ::lstat(path.c_str(), &info) == 0)
+  if (overwrite == Overwrite::kRefuse && ::lstat(path.c_str(), &info) == 0) {
     return ExistsError(path);
-  const std::string temporary =
+  }
+  std::string temporary =
       path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(serial++);
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return ErrnoError("create", path);
-  return AtomicFile(path, temporary, fd, overwrite);
+  ::close(fd);
+  return temporary;
+}
+
+Status Publish(const std::string& temporary, const std::string& path, Overwrite overwrite) {
+  const int fd = ::open(temporary.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoError("open", path);
+  Status synced;
+  if (::fsync(fd) != 0) synced = ErrnoError("sync", path);
+  ::close(fd);
+  CULPRIT_TRY(synced);
+  const bool linked =
+      overwrite == Overwrite::kRefuse && ::link(temporary.c_str(), path.c_str()) == 0;
+  if (linked) {
+    ::unlink(temporary.c_str());
+  } else {
+    if (overwrite == Overwrite::kRefuse && errno == EEXIST) return ExistsError(path);
+    // Some file systems have no hard links; there, rename is the best there is.
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return ErrnoError("rename into", path);
+  }
+  return SyncFolder(ParentFolder(path));
+}
+
+Result<AtomicFile> AtomicFile::Create(const std::string& path, Overwrite overwrite) {
+  CULPRIT_ASSIGN(std::string temporary, CreateTemporary(path, overwrite));
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoError("open", path);
+  return AtomicFile(path, std::move(temporary), fd, overwrite);
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
@@ -134,19 +162,9 @@ Status AtomicFile::Flush() {
 Status AtomicFile::Commit() {
   CULPRIT_CHECK(fd_ >= 0);
   CULPRIT_TRY(Flush());
-  if (::fsync(fd_) != 0) return ErrnoError("sync", path_);
-  if (overwrite_ == Overwrite::kAllow) {
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return ErrnoError("rename into", path_);
-  } else {
-    if (::link(temporary_.c_str(), path_.c_str()) != 0) {
-      if (errno == EEXIST) return ExistsError(path_);
-      // Some file systems have no hard links; there, rename is the best there is.
-      if (::rename(temporary_.c_str(), path_.c_str()) != 0) return ErrnoError("rename into", path_);
-    }
-    ::unlink(temporary_.c_str());
-  }
+  CULPRIT_TRY(Publish(temporary_, path_, overwrite_));
   ::close(std::exchange(fd_, -1));
-  return SyncFolder(ParentFolder(path_));
+  return {};
 }
 
 Status WriteWholeFile(const std::string& path, std::string_view bytes, Overwrite overwrite) {

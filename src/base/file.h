@@ -42,11 +42,15 @@ Result<std::string> ReadWholeFile(const std::string& path);
 
 enum class Overwrite { kRefuse, kAllow };
 
-// Writes to `PATH.tmp-PID-N` and makes it PATH on Commit(): flush, fsync,
-// rename, fsync of the folder. Without Commit() the temporary is removed, so
-// an interrupted command leaves PATH as it was. With Overwrite::kRefuse both
-// Create() and Commit() fail when PATH exists; Commit() then uses a link, so
-// two writers cannot both win.
+// An empty new file `PATH.tmp-PID-N` on its way to become PATH.
+Result<std::string> CreateTemporary(const std::string& path, Overwrite overwrite);
+// Makes it PATH: fsync, rename, fsync of the folder. With Overwrite::kRefuse it
+// is linked instead, so that of two writers only one wins.
+Status Publish(const std::string& temporary, const std::string& path, Overwrite overwrite);
+
+// Writes to a temporary and publishes it as PATH on Commit(). Without Commit()
+// the temporary is removed, so an interrupted command leaves PATH as it was.
+// With Overwrite::kRefuse both Create() and Commit() fail when PATH exists.
 class AtomicFile {
  public:
   static Result<AtomicFile> Create(const std::string& path, Overwrite overwrite);

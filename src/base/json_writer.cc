@@ -6,34 +6,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/utf8.h"
 
 namespace culprit {
-namespace {
-
-// The length of the UTF-8 sequence at the front of `text`; 0 if it is not one.
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0u; };
-  const auto tail = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return tail(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    if (!tail(1) || !tail(2)) return 0;
-    if (first == 0xe0 && byte(1) < 0xa0) return 0;  // overlong
-    if (first == 0xed && byte(1) > 0x9f) return 0;  // surrogate
-    return 3;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    if (!tail(1) || !tail(2) || !tail(3)) return 0;
-    if (first == 0xf0 && byte(1) < 0x90) return 0;
-    if (first == 0xf4 && byte(1) > 0x8f) return 0;
-    return 4;
-  }
-  return 0;
-}
-
-}  // namespace
-
 void JsonWriter::NewLine() {
   if (style_ == Style::kCompact) return;
   out_.push_back('\n');
@@ -84,15 +59,12 @@ JsonWriter& JsonWriter::Close(char bracket) {
 void JsonWriter::Escape(std::string_view text) {
   out_.push_back('"');
   while (!text.empty()) {
-    const size_t length = Utf8Length(text);
+    const Utf8Character at = DecodeUtf8(text);
     const char c = text.front();
-    if (length == 0) {
-      out_.append("\xef\xbf\xbd");
-      text.remove_prefix(1);
-      continue;
-    }
-    if (length > 1) {
-      out_.append(text.substr(0, length));
+    if (!at.valid) {
+      out_.append(kReplacementCharacter);
+    } else if (at.length > 1) {
+      out_.append(text.substr(0, at.length));
     } else if (c == '"' || c == '\\') {
       out_.push_back('\\');
       out_.push_back(c);
@@ -108,7 +80,7 @@ void JsonWriter::Escape(std::string_view text) {
     } else {
       out_.push_back(c);
     }
-    text.remove_prefix(length);
+    text.remove_prefix(at.length);
   }
   out_.push_back('"');
 }

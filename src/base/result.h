@@ -48,7 +48,8 @@ class [[nodiscard]] Result {
     CULPRIT_CHECK(ok());
     return std::get<0>(state_);
   }
-  T&& value() && {
+  // By value, so that a loop over `F().value()` does not dangle.
+  T value() && {
     CULPRIT_CHECK(ok());
     return std::get<0>(std::move(state_));
   }

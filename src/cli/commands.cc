@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands.h"
+
+#include <iterator>
+
+#include "base/text.h"
+#include "cli/help.h"
+
+namespace culprit::cli {
+
+// The order is that of the overview: first what a newcomer types first.
+const std::vector<Command>& Commands() {
+  static const std::vector<Command> commands = [] {
+    std::vector<Command> all;
+    all.push_back(SynthCommand());
+    all.push_back(InfoCommand());
+    std::vector<Command> corpus = CorpusCommands();
+    std::move(corpus.begin(), corpus.end(), std::back_inserter(all));
+    all.push_back(ExportCommand());
+    all.push_back(HelpCommand());
+    all.push_back(ManCommand());
+    all.push_back(CompletionCommand());
+    return all;
+  }();
+  return commands;
+}
+
+const Command* FindCommand(std::string_view name) {
+  for (const Command& command : Commands()) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+Error UnknownCommand(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Command& command : Commands()) {
+    names.push_back(command.name);
+    if (!GroupOf(command).empty()) names.push_back(GroupOf(command));
+  }
+  std::string message = "'" + std::string(name) + "' is not a command";
+  const auto near = Nearest(name, names);
+  if (near) message += "; did you mean '" + std::string(*near) + "'?";
+  return {.message = std::move(message), .hint = "culprit --help lists the commands"};
+}
+
+}  // namespace culprit::cli

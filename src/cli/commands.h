@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The makers of every command, one a file (xxx_command.cc). commands.cc puts
+// them into the one table Commands() of command.h; a new command is a line
+// here and a line there.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace culprit::cli {
+
+Command SynthCommand();
+Command InfoCommand();
+Command ExportCommand();
+std::vector<Command> CorpusCommands();  // corpus add, list, rm, check
+Command CompletionCommand();
+Command ManCommand();
+Command HelpCommand();
+
+// What to say to a name that is no command, with the nearest that is.
+Error UnknownCommand(std::string_view name);
+
+}  // namespace culprit::cli
