@@ -79,9 +79,14 @@ build_preset() {
     }
     rm -f "$log"
   fi
-  if ninja -C "$folder" -n "$@" 2>/dev/null | grep -q 'no work to do'; then return; fi
-  echo "building $folder ($*)"
-  ninja -C "$folder" "$@" || fail "the build failed (see above)"
+  # Progress on one line of a terminal, nothing elsewhere; compiler messages always.
+  local tty=0
+  [[ -t 1 ]] && tty=1
+  ninja -C "$folder" "$@" | awk -v tty=$tty '
+    /^ninja: (Entering|no work)/ || /Re-checking globbed/ { next }
+    /^\[[0-9]+\/[0-9]+\]/ { if (tty) { printf "\r\033[K%s", substr($0, 1, 78); fflush(); open = 1 } next }
+    { if (open) { print ""; open = 0 } print; fflush() }
+    END { if (open) printf "\r\033[K" }' || fail "the build failed (see above)"
 }
 
 preset_folder() {

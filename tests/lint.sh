@@ -19,7 +19,7 @@ shellcheck "${scripts[@]}" || complain "shellcheck found something"
 for file in "${sources[@]}" "${scripts[@]}" $(git ls-files '*CMakeLists.txt' '*.cmake'); do
   head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || complain "$file: no SPDX line"
 done
-git grep -nIE '(TODO|FIXME|XXX)' -- src bench tests ':!tests/lint.sh' && complain "left undone, see above"
+git grep -nIE '\b(TODO|FIXME|XXX)\b' -- src bench tests ':!tests/lint.sh' && complain "left undone, see above"
 
 # clang-tidy is slow, so it looks at what it has not yet seen in this form.
 cache=build/lint-cache

@@ -87,7 +87,7 @@ using Status = Result<void>;
 #define CULPRIT_CONCAT(a, b) CULPRIT_CONCAT_INNER(a, b)
 #define CULPRIT_TRY(expr)                                    \
   do {                                                       \
-    auto culprit_status = (expr);                            \
+    const auto& culprit_status = (expr);                     \
     if (!culprit_status.ok()) return culprit_status.error(); \
   } while (false)
 #define CULPRIT_ASSIGN_INNER(result, lhs, expr) \

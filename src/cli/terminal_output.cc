@@ -140,7 +140,7 @@ void TerminalOutput::Flush() {
 
 // Results printed before a warning appear before it, also when both streams go
 // to one place.
-void TerminalOutput::WriteError(std::string text) {
+void TerminalOutput::WriteError(const std::string& text) {
   const std::lock_guard lock(mutex_);
   EraseProgress();
   Flush();

@@ -46,7 +46,7 @@ class TerminalOutput : public Output {
   void Draw(const Progress::Report& report);
   void EraseProgress();
   void Flush();
-  void WriteError(std::string text);
+  void WriteError(const std::string& text);
 
   const int out_fd_;
   const int err_fd_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/check.h"
 #include "report/plain_text.h"
@@ -93,8 +94,8 @@ std::string ShareBar(int64_t part, int64_t whole, size_t columns) {
       "", "\u258f", "\u258e", "\u258d", "\u258c", "\u258b", "\u258a", "\u2589"};
   if (part <= 0 || whole <= 0 || columns == 0) return "";
   const double share = std::min(1.0, static_cast<double>(part) / static_cast<double>(whole));
-  const auto rounded = static_cast<size_t>(share * static_cast<double>(columns * 8) + 0.5);
-  const size_t eighths = std::max<size_t>(1, rounded);
+  const auto rounded = std::lround(share * static_cast<double>(columns * 8));
+  const auto eighths = static_cast<size_t>(std::max(1L, rounded));
   std::string bar;
   for (size_t i = 0; i < eighths / 8; ++i) bar += "\u2588";
   return bar.append(kEighths[eighths % 8]);

@@ -325,7 +325,8 @@ void Machine::CloseThread(ThreadIndex thread) {
 
 void Machine::Close() {
   now_ns_ = options_.end_ns;
-  for (uint16_t cpu = 0; cpu < cores_.size(); ++cpu) {
+  const auto cores = static_cast<uint16_t>(cores_.size());
+  for (uint16_t cpu = 0; cpu < cores; ++cpu) {
     if (cores_[cpu].thread == kNoThread) continue;
     CloseSegment(cpu);
     LeaveCore(cpu);
