@@ -114,6 +114,10 @@ do_test() {
   folder=$(preset_folder "$preset")
   need build test
   [[ $preset == clang ]] && need fuzz
+  # A build configured before GoogleTest was there knows no tests.
+  if [[ -f $folder/build.ninja ]] && ! grep -q unit_tests "$folder/build.ninja"; then
+    rm "$folder/build.ninja"
+  fi
   build_preset "$preset" "$folder" all
   # The slow and the quick share two cores well; a test has its own time limit.
   ctest --test-dir "$folder" --output-on-failure --progress -j "$(nproc)"

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <random>
 
@@ -260,63 +259,6 @@ TEST_F(CatalogTest, TheLossOfAPageOrMoreIsNoticed) {
     std::filesystem::resize_file(path, cut);
     EXPECT_EQ(ProbeCatalog(path, true).value(), CatalogState::kBroken) << cut << " of " << size;
   }
-}
-
-// Not part of the normal run: takes seconds and prints figures.
-// unit_tests --gtest_also_run_disabled_tests --gtest_filter='*LargeCatalog*'
-TEST_F(CatalogTest, DISABLED_LargeCatalogAnswersQuickly) {
-  constexpr int kTraces = 20'000;
-  constexpr int kPerTrace = 25;
-  Catalog catalog = Make();
-  std::mt19937_64 random(1);
-  const auto timed = [](const char* what, const auto& body) {
-    const auto start = std::chrono::steady_clock::now();
-    body();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    std::printf("%-32s %8.1f ms\n", what, took.count() * 1e3);
-    return took.count();
-  };
-  timed("insert, one transaction", [&] {
-    ASSERT_TRUE(catalog.Begin().ok());
-    for (int t = 0; t < kTraces; ++t) {
-      TraceRow row = RowNamed("trace-" + std::to_string(t));
-      row.app = "app" + std::to_string(t % 20);
-      row.labels = {{"release", std::to_string(t % 7)}};
-      std::vector<InstanceRow> instances;
-      for (uint32_t i = 0; i < kPerTrace; ++i) {
-        const auto dur_ns = static_cast<int64_t>(random() % 10'000'000'000);
-        instances.push_back({.index = i,
-                             .scenario = "Scenario" + std::to_string(random() % 1364),
-                             .tid = 1234,
-                             .thread_name = "MainThread",
-                             .process_name = "explorer.exe",
-                             .t0_ns = 1000,
-                             .t1_ns = 1000 + dur_ns,
-                             .dur_ns = dur_ns});
-      }
-      ASSERT_TRUE(catalog.Insert(row, instances).ok());
-    }
-    ASSERT_TRUE(catalog.Commit().ok());
-  });
-  Catalog other = Again();
-  std::printf("catalog: %.1f MB\n",
-              static_cast<double>(std::filesystem::file_size(other.path())) / 1e6);
-  timed("open", [&] { Again(); });
-  const double scenarios = timed("all scenarios: count, p50, p90",
-                                 [&] { EXPECT_EQ(other.Scenarios().value().size(), 1364u); });
-  timed("the 20 slowest of a scenario",
-        [&] { EXPECT_EQ(other.Instances("Scenario7", 20).value().size(), 20u); });
-  timed("all instances of a scenario",
-        [&] { EXPECT_GT(other.Instances("Scenario7", 0).value().size(), 200u); });
-  timed("list all traces", [&] { EXPECT_EQ(other.List({}).value().size(), 20'000u); });
-  timed("list by label", [&] {
-    EXPECT_GT(other.List({.labels = {{"release", "3"}}}).value().size(), 2800u);
-  });
-  TraceFilter filter;
-  filter.scenario = "Scenario7";
-  timed("list by scenario", [&] { EXPECT_GT(other.List(filter).value().size(), 200u); });
-  timed("one by name", [&] { EXPECT_TRUE(other.FindByName("trace-777").value().has_value()); });
-  EXPECT_LT(scenarios, 1.0);
 }
 
 }  // namespace
