@@ -78,6 +78,7 @@ build_preset() {
       fail "cmake failed (see above)"
     }
     rm -f "$log"
+    echo "building $folder (minutes, the first time)"
   fi
   # Progress on one line of a terminal, nothing elsewhere; compiler messages always.
   local tty=0
