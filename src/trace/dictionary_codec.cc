@@ -275,11 +275,14 @@ bool DecodeDictionaryPiece(std::string_view piece, bool may_fill, Dictionary& di
 std::string EncodeInstances(const Instance* begin, const Instance* end) {
   ByteWriter out;
   out.Varint(static_cast<uint64_t>(end - begin));
+  uint64_t previous_t0 = 0;
   for (const Instance* instance = begin; instance != end; ++instance) {
+    const auto t0 = static_cast<uint64_t>(instance->t0_ns);
     PutId(instance->scenario, out);
     PutId(instance->thread, out);
-    out.SignedVarint(instance->t0_ns);
-    out.SignedVarint(instance->t1_ns);
+    out.SignedVarint(static_cast<int64_t>(t0 - previous_t0));
+    out.Varint(static_cast<uint64_t>(instance->t1_ns) - t0);
+    previous_t0 = t0;
   }
   return out.Take();
 }
@@ -290,13 +293,15 @@ bool DecodeInstances(std::string_view payload, const DictionaryMap& map,
   ByteReader in(payload);
   const uint64_t count = in.Varint();
   if (count > in.remaining()) return false;
+  uint64_t t0 = 0;
   for (uint64_t i = 0; i < count; ++i) {
     bool ok = true;
     Instance instance;
     instance.scenario = GetId(in, map.strings, ok);
     instance.thread = GetIdBelow<ThreadId>(in, dictionary.threads().size(), ok);
-    instance.t0_ns = in.SignedVarint();
-    instance.t1_ns = in.SignedVarint();
+    t0 += static_cast<uint64_t>(in.SignedVarint());
+    instance.t0_ns = static_cast<int64_t>(t0);
+    instance.t1_ns = static_cast<int64_t>(t0 + in.Varint());
     if (in.failed()) return false;
     const bool sane = instance.t0_ns <= instance.t1_ns && instance.t0_ns >= -INT64_MAX / 2 &&
                       instance.t1_ns <= INT64_MAX / 2;
