@@ -9,13 +9,13 @@
 #
 # --update runs every such command and replaces the block after it; --check
 # fails if a block would change. Commands run in a scratch folder with the built
-# program on the PATH.
+# program on the PATH (from build/, or from CULPRIT_BIN_DIR).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=${1:---check}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export PATH="$PWD/build:$PATH" NO_COLOR=1
+export PATH="${CULPRIT_BIN_DIR:-$PWD/build}:$PATH" NO_COLOR=1
 stale=0
 
 refresh() {
