@@ -15,8 +15,13 @@ Result<int> RunInfo(const Arguments& arguments, Output& output) {
                  is_folder ? GatherCorpusInfo(path, arguments.Number("--jobs"), output.progress())
                            : GatherTraceInfo(path));
   const size_t top = arguments.Number("--top");
-  output.Print(arguments.Has("--json") ? InfoJson(facts, top)
-                                       : InfoText(facts, top, output.width(), output.color()));
+  if (arguments.Has("--json")) {
+    output.Print(InfoJson(facts, top));
+  } else {
+    output.Print(InfoText(facts, top, output.width(), output.color()));
+    output.Note(is_folder ? "next: culprit corpus list " + path + " --scenarios"
+                          : "next: culprit export " + path + " --to folded -o waits.folded");
+  }
   // Something was asked about and nothing could be read of it.
   return facts.traces > 0 && facts.unreadable.size() == facts.traces ? 1 : 0;
 }
