@@ -18,7 +18,7 @@
 
 #include "base/database.h"
 #include "base/file.h"
-#include "corpus/test_folder.h"
+#include "base/test_folder.h"
 #include "trace/random_trace.h"
 #include "trace/trace_writer.h"
 
@@ -103,7 +103,7 @@ class CorpusCommandTest : public testing::Test {
     return Wait(child) == -1;
   }
 
-  corpus::TestFolder work_;
+  TestFolder work_;
   const std::string corpus_ = work_ / "c";
 };
 

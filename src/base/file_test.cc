@@ -2,10 +2,10 @@
 #include "base/file.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
+
+#include "base/test_folder.h"
 
 namespace culprit {
 namespace {
@@ -14,18 +14,12 @@ namespace fs = std::filesystem;
 
 class FileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("culprit-file-test-" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string Path(const std::string& name) const { return folder_ / name; }
   size_t Entries() const {
-    return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {}));
+    return static_cast<size_t>(std::distance(fs::directory_iterator(folder_.path()), {}));
   }
 
-  fs::path folder_;
+  TestFolder folder_;
 };
 
 TEST_F(FileTest, CommitMakesTheFileAndLeavesNothingElse) {
@@ -65,7 +59,7 @@ TEST_F(FileTest, OverwritesWhenAllowed) {
 TEST_F(FileTest, ErrorsNameTheFileAndTheReason) {
   EXPECT_EQ(ReadWholeFile(Path("none")).error().ToString(),
             Path("none") + ": cannot open: No such file or directory");
-  EXPECT_EQ(ReadWholeFile(folder_.string()).error().message, "is not a regular file");
+  EXPECT_EQ(ReadWholeFile(folder_.path()).error().message, "is not a regular file");
   EXPECT_FALSE(AtomicFile::Create(Path("no/such/folder"), Overwrite::kRefuse).ok());
 }
 

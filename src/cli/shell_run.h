@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RunShell: runs a command line in /bin/sh and gives what it printed, both
-// streams together, and its exit code. TemporaryFolder: a new empty folder,
-// removed with all it holds. For tests that drive real programs (bash, groff,
+// streams together, and its exit code. For tests that drive real programs (bash, groff,
 // culprit itself); no part of the product uses it.
 #pragma once
 
 #include <sys/wait.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "base/check.h"
+#include "base/test_folder.h"
 
 namespace culprit::cli {
 
@@ -37,22 +35,6 @@ inline ShellOutcome RunShell(const std::string& command_line) {
 
 inline bool HasProgram(const std::string& name) { return RunShell("command -v " + name).code == 0; }
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "culprit-test-XXXXXX").string();
-    CULPRIT_CHECK(::mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using TemporaryFolder = TestFolder;
 
 }  // namespace culprit::cli

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <random>
 
+#include "base/test_folder.h"
 #include "corpus/catalog_schema.h"
-#include "corpus/test_folder.h"
 
 namespace culprit::corpus {
 namespace {

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/test_folder.h"
 #include "corpus/staging.h"
-#include "corpus/test_folder.h"
 #include "trace/random_trace.h"
 #include "trace/small_trace.h"
 #include "trace/trace_reader.h"

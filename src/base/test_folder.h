@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 
-namespace culprit::corpus {
+namespace culprit {
 
 class TestFolder {
  public:
@@ -44,4 +44,4 @@ class TestFolder {
   std::string path_;
 };
 
-}  // namespace culprit::corpus
+}  // namespace culprit
