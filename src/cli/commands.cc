@@ -12,6 +12,7 @@ namespace culprit::cli {
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = [] {
     std::vector<Command> all;
+    all.push_back(ImportCommand());
     all.push_back(SynthCommand());
     all.push_back(InfoCommand());
     std::vector<Command> corpus = CorpusCommands();

@@ -12,6 +12,7 @@
 
 namespace culprit::cli {
 
+Command ImportCommand();
 Command SynthCommand();
 Command InfoCommand();
 Command ExportCommand();

@@ -120,7 +120,7 @@ TEST(CommandTable, ExamplesOfCulpritParse) {
       std::string line(example.command);
       const std::string start = "culprit " + std::string(command.name);
       if (!line.starts_with(start)) continue;
-      line = line.substr(0, std::min(line.find(" | "), line.find(" > ")));
+      line = line.substr(0, std::min({line.find(" | "), line.find(" > "), line.find(" && ")}));
       if (line.find_first_of("'\"$(") != std::string::npos) continue;
       std::istringstream in(line.substr(start.size()));
       std::vector<std::string> words;

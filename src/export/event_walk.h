@@ -40,6 +40,16 @@ ArgumentNames ArgumentNamesOf(trace::EventKind kind);
 // A marker's name; empty for other kinds.
 std::string_view MarkerName(const trace::Dictionary& dictionary, const trace::Event& event);
 
+// Times and durations come from a file: their sums must not overflow.
+inline int64_t AddSaturated(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return b < 0 ? INT64_MIN : INT64_MAX;
+}
+inline int64_t EndOf(const trace::Event& event) {
+  return AddSaturated(event.time_ns, event.dur_ns);
+}
+
 // Valid UTF-8 without NUL: names in traces are bytes, and readers of other
 // formats stumble over what is not text.
 std::string Utf8Text(std::string_view bytes);

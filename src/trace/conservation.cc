@@ -81,9 +81,15 @@ ConservationReport CheckConservation(const Trace& trace) {
   if (!metadata.has_switches) return report;
   for (auto& [thread, tiles] : threads) CheckThread(trace, tiles, report);
   for (auto& [cpu, runs] : cpus) CheckCpu(trace, cpu, runs, report);
-  const uint64_t cpu_count = std::max<uint64_t>(metadata.cpus, cpus.size());
-  report.idle_ns =
-      static_cast<int64_t>(cpu_count) * (metadata.end_ns - metadata.begin_ns) - report.busy_ns;
+  // A damaged trace may claim centuries on thousands of CPUs; its idle time is
+  // then left at zero.
+  const auto cpu_count = static_cast<int64_t>(std::max<uint64_t>(metadata.cpus, cpus.size()));
+  int64_t span_ns = 0;
+  int64_t all_ns = 0;
+  if (!__builtin_sub_overflow(metadata.end_ns, metadata.begin_ns, &span_ns) &&
+      !__builtin_mul_overflow(span_ns, cpu_count, &all_ns)) {
+    report.idle_ns = all_ns - report.busy_ns;
+  }
   return report;
 }
 

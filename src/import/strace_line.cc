@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/strace_line.h"
+
+#include <algorithm>
+
+#include "import/syscall_names.h"
+#include "import/text_scan.h"
+
+namespace culprit::import_ {
+namespace {
+
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+
+bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '_';
+}
+
+// "12:34:56" and "12:34:56.789012".
+std::optional<int64_t> ParseTimeOfDay(std::string_view token) {
+  if (token.size() < 8 || token[2] != ':' || token[5] != ':') return {};
+  const auto hours = ParseDecimal(token.substr(0, 2));
+  const auto minutes = ParseDecimal(token.substr(3, 2));
+  const std::string_view rest = token.substr(6);
+  const auto whole = ParseDecimal(rest);
+  const auto seconds_ns = whole ? std::optional(*whole * kNsPerSecond) : ParseSecondsNs(rest);
+  if (!hours || !minutes || !seconds_ns || *hours < 0 || *hours > 23 || *minutes < 0 ||
+      *minutes > 59 || *seconds_ns < 0 || *seconds_ns >= 61 * kNsPerSecond) {
+    return {};
+  }
+  return (*hours * 3600 + *minutes * 60) * kNsPerSecond + *seconds_ns;
+}
+
+// Takes "[pid 12]" or a bare number from the front.
+void TakePid(std::string_view& line, StraceLine& out) {
+  if (line.starts_with("[pid")) {
+    const size_t close = line.find(']');
+    if (close == std::string_view::npos) return;
+    out.tid = ParseDecimal(Trim(line.substr(4, close - 4)));
+    line = TrimLeft(line.substr(close + 1));
+    return;
+  }
+  std::string_view rest = line;
+  const auto number = ParseDecimal(TakeToken(rest));
+  if (!number || *number <= 0 || rest.empty()) return;
+  out.tid = *number;
+  line = rest;
+}
+
+void TakeTime(std::string_view& line, StraceLine& out) {
+  std::string_view rest = line;
+  const std::string_view token = TakeToken(rest);
+  if (const auto seconds = ParseSecondsNs(token)) {
+    out.clock = StraceLine::Clock::kSeconds;
+    out.time_ns = *seconds;
+  } else if (const auto of_day = ParseTimeOfDay(token)) {
+    out.clock = StraceLine::Clock::kOfDay;
+    out.time_ns = *of_day;
+  } else {
+    return;
+  }
+  line = rest;
+}
+
+// " = RESULT [ERRNO (TEXT)] [<SECONDS>]" at the end of `text`; false: not there.
+bool ParseResult(std::string_view text, StraceLine& out) {
+  if (text.ends_with('>')) {
+    const size_t open = text.rfind('<');
+    if (open != std::string_view::npos) {
+      out.dur_ns = ParseSecondsNs(text.substr(open + 1, text.size() - open - 2));
+      if (out.dur_ns) text = Trim(text.substr(0, open));
+    }
+  }
+  for (size_t at = text.rfind("= "); at != std::string_view::npos && at > 0;
+       at = text.rfind("= ", at - 1)) {
+    const std::string_view before = Trim(text.substr(0, at));
+    if (!IsSpace(text[at - 1]) || !before.ends_with(')')) continue;
+    std::string_view rest = text.substr(at + 2);
+    std::string_view value = TakeToken(rest);
+    value = value.substr(0, value.find('<'));  // "3</etc/passwd>" with -y
+    const std::string_view name = TakeToken(rest);
+    const int64_t code = ErrnoNumber(name);
+    if (value == "-1" && code != 0) {
+      out.result = -code;
+    } else if (value == "?" && code != 0) {
+      out.result = -code;
+    } else if (value != "?") {
+      out.result = ParseAnyInteger(value);
+      if (!out.result) continue;
+    }
+    return true;
+  }
+  return false;
+}
+
+// "name(" at the front; empty: not there.
+std::string_view CallName(std::string_view line) {
+  size_t length = 0;
+  while (length < line.size() && IsNameCharacter(line[length])) ++length;
+  const bool call =
+      length != 0 && !IsDigit(line.front()) && length < line.size() && line[length] == '(';
+  return line.substr(0, call ? length : 0);
+}
+
+bool ParseCall(std::string_view line, StraceLine& out) {
+  out.name = CallName(line);
+  const size_t length = out.name.size();
+  if (length == 0) return false;
+  const std::string_view arguments = line.substr(length + 1);
+  if (arguments.starts_with('"')) {
+    const size_t quote = arguments.find('"', 1);
+    if (quote != std::string_view::npos) out.first_argument = arguments.substr(1, quote - 1);
+  }
+  if (line.ends_with("<unfinished ...>")) {
+    out.kind = StraceKind::kUnfinished;
+    return true;
+  }
+  out.kind = StraceKind::kCall;
+  return ParseResult(line, out);
+}
+
+bool ParseResumed(std::string_view line, StraceLine& out) {
+  line.remove_prefix(5);
+  const size_t end = line.find(" resumed");
+  if (end == std::string_view::npos) return false;
+  out.name = Trim(line.substr(0, end));
+  out.kind = StraceKind::kResumed;
+  line.remove_prefix(end);
+  // "<... exit resumed> <unfinished ...>" and alike have no result.
+  ParseResult(line, out);
+  return true;
+}
+
+}  // namespace
+
+std::optional<StraceLine> ParseStraceLine(std::string_view line) {
+  StraceLine out;
+  line = Trim(line);
+  TakePid(line, out);
+  TakeTime(line, out);
+  if (line.starts_with("--- ") && line.ends_with(" ---")) {
+    out.kind = StraceKind::kSignal;
+    return out;
+  }
+  if (line.starts_with("+++ ") && line.ends_with(" +++")) {
+    out.kind = StraceKind::kExit;
+    return out;
+  }
+  if (line.starts_with("<... ")) {
+    return ParseResumed(line, out) ? std::optional(out) : std::nullopt;
+  }
+  return ParseCall(line, out) ? std::optional(out) : std::nullopt;
+}
+
+bool BeginsStraceCall(std::string_view line) {
+  StraceLine out;
+  line = Trim(line);
+  TakePid(line, out);
+  TakeTime(line, out);
+  return !CallName(line).empty() && (out.tid || out.clock != StraceLine::Clock::kNone);
+}
+
+std::optional<StraceFrame> ParseStraceFrame(std::string_view line) {
+  if (!line.starts_with(" > ")) return {};
+  line = Trim(line.substr(3));
+  StraceFrame frame;
+  const size_t bracket = line.rfind(" [0x");
+  if (bracket == std::string_view::npos || !line.ends_with(']')) return {};
+  frame.address = ParseHexadecimal(line.substr(bracket + 2, line.size() - bracket - 3)).value_or(0);
+  line = line.substr(0, bracket);
+  const size_t open = line.find('(');
+  frame.module = line.substr(0, open);
+  if (open == std::string_view::npos || !line.ends_with(')')) return frame;
+  const std::string_view inside = line.substr(open + 1, line.size() - open - 2);
+  frame.function = inside.substr(0, inside.rfind("+0x"));
+  return frame;
+}
+
+}  // namespace culprit::import_
