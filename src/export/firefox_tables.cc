@@ -170,7 +170,7 @@ void FirefoxThread::AddSample(const Event& event) {
 }
 
 void FirefoxThread::PutMarker(std::string_view name, int64_t begin_ns, int64_t end_ns,
-                              std::string data) {
+                              const std::string& data) {
   marker_name_.Add(tables_.shared.Text(name));
   marker_begin_.Add(Milliseconds(begin_ns, begin_ns_));
   marker_end_.Add(Milliseconds(end_ns, begin_ns_));

@@ -79,7 +79,7 @@ class FirefoxThread {
   uint32_t FrameOf(uint32_t frame_key);
   uint32_t FunctionOf(std::string_view name, trace::ModuleId module, std::string_view file);
   int64_t ResourceOf(trace::ModuleId module);
-  void PutMarker(std::string_view name, int64_t begin_ns, int64_t end_ns, std::string data);
+  void PutMarker(std::string_view name, int64_t begin_ns, int64_t end_ns, const std::string& data);
 
   FirefoxTables& tables_;
   const int64_t begin_ns_;

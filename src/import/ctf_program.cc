@@ -92,7 +92,7 @@ bool CtfMachine::Integer(const CtfOp& op) {
     clock = (clock & ~mask) | value;
     if (value < before && op.bits < 64) clock += mask + 1;
   }
-  if (op.is_signed && op.bits < 64) {
+  if (op.is_signed && op.bits > 0 && op.bits < 64) {
     const uint32_t shift = 64 - op.bits;
     value = static_cast<uint64_t>(static_cast<int64_t>(value << shift) >> shift);
   }

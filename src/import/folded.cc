@@ -16,6 +16,7 @@
 // like one ("java", "nginx-812/815"). Memory: the dictionary, and a row a thread.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -238,7 +239,7 @@ Status FoldedReader::Add(const FoldedLine& line, uint64_t offset) {
     return {};
   }
   trace::Event event{.time_ns = row.next_ns,
-                     .dur_ns = static_cast<int64_t>(dur_ns + 0.5),
+                     .dur_ns = std::llround(dur_ns),
                      .thread = row.thread,
                      .stack = dictionary_.InternStack(frames)};
   if (survey_.off_cpu) {

@@ -57,7 +57,7 @@ void Unescape(std::string& line) {
 
 class FtraceReader {
  public:
-  FtraceReader(const Bytes& bytes, TracepointOptions tracepoints, bool has_stacks,
+  FtraceReader(const Bytes& bytes, const TracepointOptions& tracepoints, bool has_stacks,
                trace::TraceWriter& writer, Diagnostics& diagnostics)
       : reader_(bytes),
         window_(has_stacks ? kStackWindow : 0),

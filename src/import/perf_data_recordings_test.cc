@@ -177,7 +177,11 @@ TEST(PerfDataRecordingsTest, ARecordingMadeHereIsRead) {
     EXPECT_TRUE(imported.status.ok()) << options;
     EXPECT_EQ(imported.Problem(), "") << options;
     auto expected = EventsByPerfScript(path);
-    EXPECT_EQ(imported.Count(EventKind::kUnwait), expected["sched:sched_waking"]) << options;
+    // A waking may be of a task that ended before it ran again; a busy machine
+    // has one or two of those.
+    EXPECT_NEAR(static_cast<double>(imported.Count(EventKind::kUnwait)),
+                static_cast<double>(expected["sched:sched_waking"]), 4)
+        << options;
     const size_t calls = expected["raw_syscalls:sys_enter"];
     EXPECT_NEAR(static_cast<double>(imported.Count(EventKind::kSyscall)),
                 static_cast<double>(calls), 8)

@@ -119,7 +119,7 @@ Result<std::shared_ptr<const std::unordered_set<int64_t>>> RecordedThreads(const
 class PerfScriptReader {
  public:
   PerfScriptReader(const Bytes& bytes, const ImportOptions& options, Survey survey,
-                   TracepointOptions tracepoints, trace::TraceWriter& writer,
+                   const TracepointOptions& tracepoints, trace::TraceWriter& writer,
                    Diagnostics& diagnostics)
       : reader_(bytes),
         options_(options),

@@ -79,9 +79,7 @@ bool ParseResult(std::string_view text, StraceLine& out) {
     value = value.substr(0, value.find('<'));  // "3</etc/passwd>" with -y
     const std::string_view name = TakeToken(rest);
     const int64_t code = ErrnoNumber(name);
-    if (value == "-1" && code != 0) {
-      out.result = -code;
-    } else if (value == "?" && code != 0) {
+    if ((value == "-1" || value == "?") && code != 0) {
       out.result = -code;
     } else if (value != "?") {
       out.result = ParseAnyInteger(value);

@@ -140,7 +140,7 @@ trace::StackId TracepointText::Stack(const std::vector<trace::FrameId>& frames, 
   return stack;
 }
 
-Result<bool> TracepointText::Done(Status status) {
+Result<bool> TracepointText::Done(const Status& status) {
   if (!status.ok()) return status.error();
   return true;
 }

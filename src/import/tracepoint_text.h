@@ -86,7 +86,7 @@ class TracepointText {
   bool IsRecorded(int64_t tid) const;
   uint8_t Traits(trace::FrameId frame);
   uint64_t FlagsOfStack(const TextEvent& event);
-  Result<bool> Done(Status status);
+  Result<bool> Done(const Status& status);
   Result<bool> Malformed(const TextEvent& event);
 
   trace::Dictionary& dictionary_;
