@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <string>
 
 #include "base/file.h"
@@ -43,6 +44,13 @@ std::string Contents(const fs::path& path) {
 
 ImportedTrace Import(const fs::path& path, const ImportOptions& options = kNoSymbols) {
   return ImportTrace(PerfDataImporter(), MemorySource(path.string(), Contents(path)), options);
+}
+
+size_t LineCount(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) count += line.find(word) != std::string::npos;
+  return count;
 }
 
 // Lines of `perf script`: event name -> how many, tid 0 left out.
@@ -176,14 +184,18 @@ TEST(PerfDataRecordingsTest, ARecordingMadeHereIsRead) {
     const ImportedTrace imported = Import(path);
     EXPECT_TRUE(imported.status.ok()) << options;
     EXPECT_EQ(imported.Problem(), "") << options;
-    // How much happens while perf records is up to the machine; counts are
-    // compared with perf's own on the recordings that do not change.
-    const bool calls = options.find("raw_syscalls") != std::string::npos;
-    if (calls) {
-      EXPECT_GT(imported.Count(EventKind::kSyscall), 20u);
-    } else {
-      EXPECT_GT(imported.Count(EventKind::kRunning) + imported.Count(EventKind::kWait), 0u);
-    }
+    // All wakings count here, those that an interrupt of the idle task did too.
+    const size_t wakings =
+        LineCount(OutputOf("perf script -G -i '" + path.string() + "' -F event 2>/dev/null"),
+                  "sched:sched_waking");
+    const size_t unwaits = imported.Count(EventKind::kUnwait);
+    EXPECT_LE(unwaits, wakings) << options;
+    EXPECT_GE(unwaits * 10, wakings * 9) << options;
+    auto expected = EventsByPerfScript(path);
+    const size_t calls = expected["raw_syscalls:sys_enter"];
+    EXPECT_NEAR(static_cast<double>(imported.Count(EventKind::kSyscall)),
+                static_cast<double>(calls), 8)
+        << options;
     fs::remove(path);
   }
 }
