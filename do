@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 
 usage() {
   cat <<'TEXT'
-./do demo       build culprit, simulate a fleet with planted bugs, show where the time went
+./do demo       build culprit, simulate a fleet with planted bugs, find what cost most time
 ./do test       build and run all tests               [./do test asan|tsan|debug|clang]
 ./do build      build only: the program is build/culprit
 ./do lint       formatting, clang-tidy, shellcheck, layers, licence lines
@@ -107,7 +107,7 @@ do_demo() {
   do_build
   build/culprit synth --like demo --seed 1 -o demo --force
   echo
-  build/culprit info demo
+  build/culprit mine demo --show 3
 }
 
 do_test() {
@@ -116,7 +116,7 @@ do_test() {
   need build test
   [[ $preset == clang ]] && need fuzz
   # A build configured before GoogleTest was there knows no tests.
-  if [[ -f $folder/build.ninja ]] && ! grep -q unit_tests "$folder/build.ninja"; then
+  if [[ -f $folder/build.ninja ]] && ! grep -q end_to_end_tests "$folder/build.ninja"; then
     rm "$folder/build.ninja"
   fi
   build_preset "$preset" "$folder" all

@@ -41,7 +41,69 @@ if wanted info; then
   measured "$culprit" info "$work/windows-study-0" >/dev/null
 fi
 
+if wanted waitgraph; then
+  for like in windows-study drivers server; do
+    echo; echo "== waitgraph on --like $like"
+    "$culprit" synth --like "$like" --traces 1 --seed 7 -o "$work/graph-$like" >/dev/null
+    build-bench/waitgraph_bench "$work/graph-$like"/traces/*.ctrace
+  done
+fi
+
 if wanted catalog; then
   echo; echo "== catalog of 20,000 traces and 500,000 instances"
   build-bench/catalog_bench "$work/catalog"
+fi
+
+if wanted cluster; then
+  echo; echo "== cluster: 15,000 patterns"
+  build-bench/cluster_bench 15000 5
+fi
+
+if wanted mine; then
+  echo; echo "== costly maximal patterns, beside BIDE"
+  build-bench/mine_bench
+fi
+
+if wanted symbol; then
+  library=$(ldd "$culprit" | awk '/libstdc\+\+/ { print $3; exit }')
+  for file in "$culprit" "$library"; do
+    echo; echo "== symbol: addresses of $(basename "$file") to functions, beside libdwfl"
+    build-bench/symbol_bench "$(readlink -f "$file")"
+  done
+fi
+
+if wanted ctf; then
+  for archive in ../shared/data/ctf/*.tgz; do
+    [[ -f $archive ]] || continue
+    mkdir -p "$work/ctf" && tar -xf "$archive" -C "$work/ctf"
+  done
+  [[ -d $work/ctf ]] || echo "ctf: skipped, no recordings beside the repository"
+  while IFS= read -r metadata; do
+    echo; echo "== ctf: ${metadata#"$work/ctf/"}, beside babeltrace2"
+    build-bench/ctf_bench "$(dirname "$metadata")"
+  done < <(find "$work/ctf" -name metadata 2>/dev/null | sort)
+fi
+
+if wanted perf_data; then
+  echo; echo "== perf_data: a recording of this machine, beside perf script"
+  # --buildid-mmap: no pass over the file at the end of the recording.
+  if perf record -q --buildid-mmap -m 32M -a -g -e sched:sched_switch,sched:sched_waking,cpu-clock \
+      -o "$work/perf.data" -- perf bench sched pipe -l 250000 >/dev/null 2>"$work/perf.log"; then
+    cpu() { command time -o "$work/cpu" -f '%U %S %e %M' "$@" >/dev/null 2>&1; }
+    figures() { awk -v what="$1" '{ printf "%-44s %7.2f s CPU %7.2f s wall %9d kB peak\n", what, $1 + $2, $3, $4 }' "$work/cpu"; }
+    seconds() { awk '{ print $1 + $2 }' "$work/cpu"; }
+    echo "  $(stat -c %s "$work/perf.data") bytes"
+    cpu perf script -i "$work/perf.data" -F comm,tid,time,event,ip,sym
+    figures "perf script"; peer=$(seconds)
+    samples=$(perf report -i "$work/perf.data" --stats 2>/dev/null | awk '/ SAMPLE events:/ { print $3; exit }')
+    for flags in "" "--no-symbols"; do
+      # shellcheck disable=SC2086 # no flag is no word
+      cpu "$culprit" import "$work/perf.data" -o "$work/import$flags" --jobs 1 $flags
+      figures "culprit import $flags"
+      awk -v own="$(seconds)" -v peer="$peer" -v samples="$samples" 'BEGIN {
+        printf "  %d samples, %.2f M/s of CPU time, %.1f times perf script\n", samples, samples / own / 1e6, peer / own }'
+    done
+  else
+    sed 's/^/  skipped: /' "$work/perf.log"
+  fi
 fi

@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every fuzz target of build-fuzz for the given number of seconds, from the
-# seeds that build-fuzz/make_seeds writes. Findings stay in build-fuzz/.
+# fuzz.sh SECONDS [TARGET...]: runs every fuzz target, or those named, of build-fuzz
+# (or $CULPRIT_FUZZ_DIR) for that long each, from the seeds that its make_seeds
+# writes. Findings stay there.
 set -euo pipefail
-cd "$(dirname "$0")/../build-fuzz"
+cd "${CULPRIT_FUZZ_DIR:-$(dirname "$0")/../build-fuzz}"
 seconds=${1:-60}
+shift || true
+targets=("$@")
+[[ ${#targets[@]} -gt 0 ]] || targets=(*_fuzz)
 found=0
-for target in *_fuzz; do
+for target in "${targets[@]}"; do
   [[ -x $target ]] || continue
   found=1
   seeds=seeds/$target
@@ -18,7 +22,7 @@ for target in *_fuzz; do
     grep -E '^(stat::number_of_executed_units|stat::peak_rss_mb|==|SUMMARY|Done)|ERROR|Test unit' || true
   if compgen -G "$target-crash-*" >/dev/null || compgen -G "$target-oom-*" >/dev/null ||
     compgen -G "$target-timeout-*" >/dev/null || compgen -G "$target-leak-*" >/dev/null; then
-    echo "fuzz: $target failed; the inputs are in build-fuzz/$target-*" >&2
+    echo "fuzz: $target failed; the inputs are in $PWD/$target-*" >&2
     exit 1
   fi
 done

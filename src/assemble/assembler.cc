@@ -33,7 +33,8 @@ enum class Mode : uint8_t {
 
 struct Assembler::State {
   explicit State(trace::TraceWriter& writer)
-      : sink(writer),
+      : target(writer),
+        sink(target),
         threads(writer.dictionary()),
         timeline(sink, threads),
         open_work(sink, threads) {}
@@ -47,6 +48,7 @@ struct Assembler::State {
   void EmitSample(trace::ThreadId id, const SampleFact& fact);
   void FillMetadata();
 
+  WriterTarget target;
   EventSink sink;
   ThreadTable threads;
   Timeline timeline;
@@ -106,7 +108,7 @@ void Assembler::State::GiveUpTiles() {
 
 void Assembler::State::EmitSample(trace::ThreadId id, const SampleFact& fact) {
   int64_t period_ns = fact.period_ns;
-  if (period_ns <= 0) period_ns = sink.writer().metadata().sample_period_ns;
+  if (period_ns <= 0) period_ns = sink.target().metadata().sample_period_ns;
   if (period_ns <= 0) period_ns = kDefaultPeriodNs;
   sink.Emit({.time_ns = fact.time_ns,
              .dur_ns = std::min(period_ns, kMaxTimeNs),
@@ -291,14 +293,14 @@ Status Assembler::SliceEnd(int64_t time_ns, int64_t tid, std::string_view name) 
 void Assembler::Instance(std::string_view scenario, int64_t tid, int64_t t0_ns, int64_t t1_ns) {
   State& s = *state_;
   t0_ns = std::clamp(t0_ns, -kMaxTimeNs, kMaxTimeNs);
-  s.sink.writer().AddInstance({.scenario = s.sink.dictionary().Intern(scenario),
+  s.sink.target().AddInstance({.scenario = s.sink.dictionary().Intern(scenario),
                                .thread = ThreadOf(tid),
                                .t0_ns = t0_ns,
                                .t1_ns = std::clamp(t1_ns, t0_ns, kMaxTimeNs)});
 }
 
 void Assembler::State::FillMetadata() {
-  trace::Metadata& metadata = sink.writer().metadata();
+  trace::Metadata& metadata = sink.target().metadata();
   metadata.begin_ns = sink.begin_ns();
   metadata.end_ns = sink.end_ns();
   metadata.cpus = std::max(metadata.cpus, timeline.cpus());

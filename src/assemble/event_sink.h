@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EventSink: where assembled events leave for the writer. It keeps the range of
-// time they cover, the first error of the writer (later events are dropped, the
+// EventSink: where assembled events leave for their target. It keeps the range of
+// time they cover, the first error of the target (later events are dropped, the
 // caller asks once per fact), and counts of odd facts, which become rows of the
 // Diagnostics at the end: counting is an increment, so that a recording full of
 // oddities costs no more than a clean one. One thread at a time.
@@ -13,9 +13,9 @@
 #include <optional>
 #include <string_view>
 
+#include "assemble/event_target.h"
 #include "base/diagnostics.h"
 #include "base/result.h"
-#include "trace/trace_writer.h"
 
 namespace culprit::assemble {
 
@@ -31,8 +31,10 @@ enum class Oddity : uint8_t {
   kLostComplete,
   kLostBegin,
   kDeepSlice,
+  kLeftOut,
+  kBrokenRecord,
 };
-inline constexpr size_t kOddities = 11;
+inline constexpr size_t kOddities = 13;
 inline constexpr std::array<std::string_view, kOddities> kOddityTexts = {
     "fact earlier than one before it, moved to that one's time",
     "switch missing from the recording, inferred",
@@ -45,16 +47,18 @@ inline constexpr std::array<std::string_view, kOddities> kOddityTexts = {
     "block request issued without its completion",
     "slice end without its begin",
     "slice nested too deeply, ignored",
+    "wait too short to be recorded, or lost, added up per thread",
+    "off-CPU record that does not follow the one before it, mended",
 };
 
 class EventSink {
  public:
-  explicit EventSink(trace::TraceWriter& writer) : writer_(writer) {}
+  explicit EventSink(EventTarget& target) : target_(target) {}
 
   void Emit(const trace::Event& event) {
     Cover(event.time_ns, event.end_ns());
     if (error_) return;
-    const Status status = writer_.Add(event);
+    const Status status = target_.Add(event);
     if (!status.ok()) error_ = status.error();
   }
   void Cover(int64_t begin_ns, int64_t end_ns) {
@@ -62,7 +66,7 @@ class EventSink {
     end_ns_ = covered_ ? std::max(end_ns_, end_ns) : end_ns;
     covered_ = true;
   }
-  void Count(Oddity oddity) { ++counts_[static_cast<size_t>(oddity)]; }
+  void Count(Oddity oddity, uint64_t count = 1) { counts_[static_cast<size_t>(oddity)] += count; }
   uint64_t count(Oddity oddity) const { return counts_[static_cast<size_t>(oddity)]; }
   void ReportTo(Diagnostics& diagnostics) const {
     for (size_t i = 0; i < kOddities; ++i) {
@@ -71,13 +75,13 @@ class EventSink {
   }
   Status status() const { return error_ ? Status(*error_) : Status(); }
 
-  trace::TraceWriter& writer() { return writer_; }
-  trace::Dictionary& dictionary() { return writer_.dictionary(); }
+  EventTarget& target() { return target_; }
+  trace::Dictionary& dictionary() { return target_.dictionary(); }
   int64_t begin_ns() const { return begin_ns_; }
   int64_t end_ns() const { return end_ns_; }
 
  private:
-  trace::TraceWriter& writer_;
+  EventTarget& target_;
   std::array<uint64_t, kOddities> counts_ = {};
   std::optional<Error> error_;
   int64_t begin_ns_ = 0;

@@ -124,7 +124,7 @@ void OpenWork::PopSlice(LiveThread& thread, int64_t time_ns) {
   thread.slices.pop_back();
   EmitMarker(thread, time_ns, slice.name, thread.slices.size(), trace::kEnd);
   if (!thread.slices.empty()) return;
-  sink_.writer().AddInstance(
+  sink_.target().AddInstance(
       {.scenario = slice.name, .thread = thread.id, .t0_ns = slice.time_ns, .t1_ns = time_ns});
 }
 

@@ -44,6 +44,11 @@ struct OpenSlice {
   StringId name;
 };
 
+struct HeldStack {
+  int64_t time_ns = 0;
+  trace::StackId stack;
+};
+
 struct LiveThread {
   int64_t tid = -1;
   trace::ThreadId id;
@@ -61,6 +66,10 @@ struct LiveThread {
   std::optional<trace::StackId> sample;
   int64_t sample_ns = 0;
   std::optional<WakeUp> early;  // came while it still ran
+
+  // Of the fused kind only:
+  std::vector<HeldStack> held;  // samples since the last record
+  int64_t displaced_ns = 0;     // another thread got its CPU while it was believed to run
 
   bool exiting = false;
   int64_t exit_ns = 0;

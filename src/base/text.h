@@ -15,6 +15,8 @@
 
 namespace culprit {
 
+inline constexpr int64_t kNsPerSecond = 1'000'000'000;
+
 std::string FormatDuration(int64_t dur_ns);
 std::string FormatCount(uint64_t count);
 std::string FormatBytes(uint64_t bytes);
@@ -25,6 +27,9 @@ std::string FormatShare(int64_t part, int64_t whole);
 std::optional<int64_t> ParseDuration(std::string_view text);
 std::optional<uint64_t> ParseUnsigned(std::string_view text);
 std::optional<double> ParseDouble(std::string_view text);
+
+// What follows the last '/': "libc.so.6" of "/lib/libc.so.6".
+inline std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // The candidate nearest to `word`, if near enough to be what was meant.
 std::optional<std::string_view> Nearest(std::string_view word,

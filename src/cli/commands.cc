@@ -12,9 +12,17 @@ namespace culprit::cli {
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = [] {
     std::vector<Command> all;
+    all.push_back(RecordCommand());
+    all.push_back(DumpCommand());
+    all.push_back(MarkCommand());
     all.push_back(ImportCommand());
+    all.push_back(SymbolizeCommand());
     all.push_back(SynthCommand());
     all.push_back(InfoCommand());
+    all.push_back(ShowCommand());
+    all.push_back(MineCommand());
+    std::vector<Command> signatures = SignaturesCommands();
+    std::move(signatures.begin(), signatures.end(), std::back_inserter(all));
     std::vector<Command> corpus = CorpusCommands();
     std::move(corpus.begin(), corpus.end(), std::back_inserter(all));
     all.push_back(ExportCommand());

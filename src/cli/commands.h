@@ -12,9 +12,16 @@
 
 namespace culprit::cli {
 
+Command RecordCommand();
+Command DumpCommand();
+Command MarkCommand();
 Command ImportCommand();
+Command SymbolizeCommand();
 Command SynthCommand();
 Command InfoCommand();
+Command ShowCommand();
+Command MineCommand();
+std::vector<Command> SignaturesCommands();  // signatures add, list, edit, rm, coverage, check
 Command ExportCommand();
 std::vector<Command> CorpusCommands();  // corpus add, list, rm, check
 Command CompletionCommand();

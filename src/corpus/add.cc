@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr size_t kCopyBytes = 1 << 20;
 // Traces put into one transaction by AddMany: enough to make the transaction's
 // own syncs cheap, few enough that a kill loses little work.
-constexpr size_t kBatch = 64;
+constexpr size_t kTracesAtOnce = 64;
 
 int64_t UnixNowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -226,8 +226,8 @@ std::vector<Result<AddOutcome>> Corpus::AddMany(const std::vector<std::string>& 
   CULPRIT_CHECK(options.name.empty());
   std::vector<Result<AddOutcome>> results(trace_paths.size(), AddOutcome());
   progress.Start("adding", "traces", trace_paths.size());
-  for (size_t begin = 0; begin < trace_paths.size(); begin += kBatch) {
-    const size_t count = std::min(kBatch, trace_paths.size() - begin);
+  for (size_t begin = 0; begin < trace_paths.size(); begin += kTracesAtOnce) {
+    const size_t count = std::min(kTracesAtOnce, trace_paths.size() - begin);
     std::vector<std::optional<Prepared>> prepared(count);
     ParallelFor(count, jobs, [&](size_t i) {
       auto one = Prepare(*state_, trace_paths[begin + i], options);

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBatch = 64;
+constexpr size_t kFilesAtOnce = 64;
 
 // One repair at a time; the lock goes with the process, so a killed repair
 // does not block the next.
@@ -112,8 +112,8 @@ Status Fill(Catalog& catalog, const std::string& folder, const std::vector<std::
   const Memory memory = Salvage(folder);
   progress.Start("reading", "traces", files.size());
   CULPRIT_TRY(catalog.Begin());
-  for (size_t begin = 0; begin < files.size(); begin += kBatch) {
-    std::vector<std::optional<CatalogEntry>> entries(std::min(kBatch, files.size() - begin));
+  for (size_t begin = 0; begin < files.size(); begin += kFilesAtOnce) {
+    std::vector<std::optional<CatalogEntry>> entries(std::min(kFilesAtOnce, files.size() - begin));
     ParallelFor(entries.size(), jobs, [&](size_t i) {
       auto entry =
           MakeCatalogEntry(TracesFolder(folder) + "/" + files[begin + i], BlockCheck::kDecode);

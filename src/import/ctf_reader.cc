@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/text.h"
 #include "import/ctf_metadata.h"
 
 namespace culprit::import_ {
@@ -15,8 +16,6 @@ std::string_view FolderOf(std::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
 }
-std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 const SourceFile* MetadataFile(const Source& source) {
   for (const SourceFile& file : source.files()) {
     if (BaseName(file.path) == "metadata") return &file;

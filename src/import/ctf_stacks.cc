@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace culprit::import_ {
 namespace {
 
@@ -10,8 +12,6 @@ constexpr size_t kMaxDepth = 1024;
 constexpr uint64_t kFirstMark = ~uint64_t{4094};  // perf's marks are the last 4095 values
 constexpr uint64_t kUserMark = ~uint64_t{511};    // -512
 constexpr uint64_t kKernelMark = ~uint64_t{127};  // -128
-
-std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 std::string Hexadecimal(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";

@@ -8,7 +8,7 @@
 namespace culprit::import_ {
 namespace {
 
-using Kind = CtfToken::Kind;
+using TokenKind = CtfToken::Kind;
 
 constexpr std::pair<std::string_view, CtfScope> kScopePrefixes[] = {
     {"trace.packet.header.", CtfScope::kPacketHeader},
@@ -69,7 +69,7 @@ uint32_t CtfTypeParser::Add(CtfField field) {
 std::string CtfTypeParser::Path() {
   std::string path;
   do {
-    if (token_.kind != Kind::kIdentifier) {
+    if (token_.kind != TokenKind::kIdentifier) {
       Fail("a name expected");
       return path;
     }
@@ -84,12 +84,12 @@ CtfAssigned CtfTypeParser::Value() {
   CtfAssigned value;
   const bool negative = Accept("-");
   if (!negative) Accept("+");
-  if (token_.kind == Kind::kNumber) {
+  if (token_.kind == TokenKind::kNumber) {
     value.is_number = true;
     value.number = negative ? 0 - token_.number : token_.number;
     value.text = (negative ? "-" : "") + std::string(token_.text);
     Advance();
-  } else if (token_.kind == Kind::kString) {
+  } else if (token_.kind == TokenKind::kString) {
     value.text = UnescapeCtf(token_.text);
     Advance();
   } else {
@@ -196,7 +196,7 @@ void CtfTypeParser::Fields(CtfField& parent) {
 
 uint32_t CtfTypeParser::Struct() {
   std::string name;
-  if (token_.kind == Kind::kIdentifier && !At("align")) name = Path();
+  if (token_.kind == TokenKind::kIdentifier && !At("align")) name = Path();
   if (!At("{")) return Lookup("struct " + name);
   CtfField field = {.kind = CtfKind::kStruct};
   Fields(field);
@@ -212,7 +212,7 @@ uint32_t CtfTypeParser::Struct() {
 
 uint32_t CtfTypeParser::Variant() {
   std::string name;
-  if (token_.kind == Kind::kIdentifier) name = Path();
+  if (token_.kind == TokenKind::kIdentifier) name = Path();
   CtfField field = {.kind = CtfKind::kVariant};
   if (Accept("<")) {
     field.reference = Reference();
@@ -250,7 +250,7 @@ void CtfTypeParser::EnumLabels(CtfField& field) {
 
 uint32_t CtfTypeParser::Enum() {
   std::string name;
-  if (token_.kind == Kind::kIdentifier) name = Path();
+  if (token_.kind == TokenKind::kIdentifier) name = Path();
   uint32_t base = 0;
   if (Accept(":")) {
     base = Type();
@@ -298,7 +298,7 @@ uint32_t CtfTypeParser::TypeOrWords(bool last_is_name, std::string* name) {
   uint32_t field = 0;
   if (!KnownType()) {
     std::vector<std::string> words;
-    while (token_.kind == Kind::kIdentifier && words.size() < 8) {
+    while (token_.kind == TokenKind::kIdentifier && words.size() < 8) {
       if (!At("const")) words.emplace_back(token_.text);
       Advance();
     }
@@ -347,14 +347,14 @@ CtfTypeParser::Declared CtfTypeParser::Declarator(uint32_t field, std::string na
   while (Accept("*")) {
   }
   if (name.empty()) {
-    if (token_.kind != Kind::kIdentifier) Fail("a field's name expected");
+    if (token_.kind != TokenKind::kIdentifier) Fail("a field's name expected");
     name = token_.text;
     Advance();
   }
   std::vector<CtfField> dimensions;
   while (Accept("[")) {
     CtfField array = {.kind = CtfKind::kArray};
-    if (token_.kind == Kind::kNumber) {
+    if (token_.kind == TokenKind::kNumber) {
       array.length = token_.number;
       Advance();
     } else {
@@ -378,7 +378,7 @@ bool CtfTypeParser::Declaration() {
     const uint32_t type = Type();
     Expect(":=");
     std::string name;
-    while (token_.kind == Kind::kIdentifier) {
+    while (token_.kind == TokenKind::kIdentifier) {
       if (!At("const")) name += (name.empty() ? "" : " ") + std::string(token_.text);
       Advance();
     }

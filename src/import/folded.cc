@@ -21,6 +21,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "import/importer.h"
 #include "import/importers.h"
 #include "import/perf_script_frames.h"
 #include "import/text_scan.h"
@@ -33,7 +34,6 @@ using trace::EventKind;
 
 constexpr int64_t kTenMinutesUs = 600'000'000;
 constexpr int64_t kMaxTotalNs = INT64_MAX / 8;
-constexpr size_t kMaxFrames = 4096;
 constexpr size_t kSniffLines = 200;
 
 struct FoldedLine {
@@ -228,7 +228,7 @@ Status FoldedReader::Add(const FoldedLine& line, uint64_t offset) {
   Row& row = ThreadOf(named ? first : "all");
   if (named) stack.remove_prefix(first_end + 1);
   std::vector<trace::FrameId> frames;
-  while (!stack.empty() && frames.size() < kMaxFrames) {
+  while (!stack.empty() && frames.size() < kMaxStackFrames) {
     const std::string_view frame = stack.substr(0, stack.find(';'));
     if (!frame.empty()) frames.push_back(Frame(frame));
     stack.remove_prefix(std::min(stack.size(), frame.size() + 1));
@@ -276,7 +276,7 @@ Status FoldedReader::Run(const ImportOptions& options) {
   return {};
 }
 
-Match Sniff(const Source& source, std::string_view head) {
+Match SniffFolded(const Source& source, std::string_view head) {
   if (source.is_folder()) return Match::kNo;
   size_t stacks = 0;
   size_t with_callers = 0;
@@ -296,8 +296,8 @@ Match Sniff(const Source& source, std::string_view head) {
   return others == 0 ? Match::kLikely : Match::kMaybe;
 }
 
-Status Read(const Source& source, const ImportOptions& options, trace::TraceWriter& writer,
-            Diagnostics& diagnostics) {
+Status ReadFolded(const Source& source, const ImportOptions& options, trace::TraceWriter& writer,
+                  Diagnostics& diagnostics) {
   CULPRIT_ASSIGN(const Survey survey, SurveyInput(source, options));
   FoldedReader reader(source.bytes(), survey, writer, diagnostics);
   const Status status = reader.Run(options);
@@ -312,8 +312,8 @@ Status Read(const Source& source, const ImportOptions& options, trace::TraceWrit
 Importer FoldedImporter() {
   return {.name = "folded",
           .summary = "folded stacks of flame graphs, on and off CPU",
-          .sniff = Sniff,
-          .read = Read};
+          .sniff = SniffFolded,
+          .read = ReadFolded};
 }
 
 }  // namespace culprit::import_

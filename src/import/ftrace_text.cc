@@ -15,6 +15,7 @@
 #include "assemble/assembler.h"
 #include "import/bytes_search.h"
 #include "import/ftrace_line.h"
+#include "import/importer.h"
 #include "import/importers.h"
 #include "import/perf_script_frames.h"
 #include "import/text_scan.h"
@@ -25,7 +26,6 @@ namespace culprit::import_ {
 namespace {
 
 constexpr size_t kStackWindow = 256;
-constexpr size_t kMaxFrames = 1024;
 
 // A line kept until its stack may have come; `line` views into `text`.
 struct HeldEvent {
@@ -127,7 +127,7 @@ bool FtraceReader::StackLine(std::string_view text) {
   text = TrimLeft(text);
   if (!text.starts_with("=>")) return false;
   text = Trim(text.substr(2));
-  if (stack_owner_ != nullptr && !text.empty() && stack_owner_->stack.size() < kMaxFrames) {
+  if (stack_owner_ != nullptr && !text.empty() && stack_owner_->stack.size() < kMaxStackFrames) {
     stack_owner_->stack.push_back(Frame(text));
   }
   return true;
@@ -256,7 +256,7 @@ Status FtraceReader::Run() {
   return {};
 }
 
-Match Sniff(const Source& source, std::string_view head) {
+Match SniffFtraceText(const Source& source, std::string_view head) {
   if (source.is_folder()) return Match::kNo;
   const bool html = head.starts_with("<!DOCTYPE") || head.starts_with("<html");
   if (head.starts_with("# tracer: ")) return Match::kCertain;
@@ -276,8 +276,8 @@ Match Sniff(const Source& source, std::string_view head) {
   return events > others ? Match::kLikely : Match::kNo;
 }
 
-Status Read(const Source& source, const ImportOptions&, trace::TraceWriter& writer,
-            Diagnostics& diagnostics) {
+Status ReadFtraceText(const Source& source, const ImportOptions&, trace::TraceWriter& writer,
+                      Diagnostics& diagnostics) {
   const Bytes& bytes = source.bytes();
   CULPRIT_ASSIGN(const bool waking, Contains(bytes, "sched_waking:"));
   CULPRIT_ASSIGN(const bool stacks, Contains(bytes, "stack trace>"));
@@ -294,8 +294,8 @@ Status Read(const Source& source, const ImportOptions&, trace::TraceWriter& writ
 Importer FtraceTextImporter() {
   return {.name = "ftrace-text",
           .summary = "text of ftrace, trace-cmd report, atrace and systrace",
-          .sniff = Sniff,
-          .read = Read};
+          .sniff = SniffFtraceText,
+          .read = ReadFtraceText};
 }
 
 }  // namespace culprit::import_

@@ -110,8 +110,9 @@ TEST(ImportRun, RecognisesRealInputs) {
       {"perf-script/FlameGraph/example-perf-stacks.txt.gz", "perf-script"},
       {"perf-script/FlameGraph/test/perf-js-stacks-01.txt", "perf-script"},
       {"syscalls/perfview-dotnet-info.strace.zip", "strace"},
-      {"syscalls/falco-container.scap", ""},
-      {"etw/airbus-shutdown.etl", ""}};
+      {"syscalls/falco-container.scap", "scap"},
+      {"uftrace/redis", "uftrace"},
+      {"etw/airbus-shutdown.etl", "etl"}};
   for (const auto& [file, format] : inputs) {
     const auto sources = OpenSources(kData + file);
     ASSERT_TRUE(sources.front().ok()) << file;

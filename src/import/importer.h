@@ -22,6 +22,10 @@
 
 namespace culprit::import_ {
 
+inline constexpr size_t kMaxStackFrames = 4096;    // a foreign stack with more is damage
+inline constexpr uint32_t kMaxCpus = 8192;         // a foreign trace that names more is damaged
+inline constexpr uint64_t kCloneThread = 0x10000;  // CLONE_THREAD of clone(2)
+
 struct ImportOptions {
   bool symbols = true;                    // look names up in local binaries and debug files
   std::string kallsyms = {};              // a snapshot; empty: only what the trace carries

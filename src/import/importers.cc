@@ -7,9 +7,10 @@ const std::vector<Importer>& Importers() {
   // Formats with a signature come before those that are only recognised by the
   // look of their lines; folded stacks, which look like least, are last.
   static const std::vector<Importer> table = {
-      PerfDataImporter(),   TraceDatImporter(), PerfettoImporter(),   CtfImporter(),
-      RingBufferImporter(), PprofImporter(),    PerfScriptImporter(), FtraceTextImporter(),
-      StraceImporter(),     FoldedImporter(),
+      PerfDataImporter(),   TraceDatImporter(),   PerfettoImporter(), CtfImporter(),
+      EtlImporter(),        RingBufferImporter(), PprofImporter(),    PerfScriptImporter(),
+      FtraceTextImporter(), StraceImporter(),     ScapImporter(),     UftraceImporter(),
+      JfrImporter(),        XperfCsvImporter(),   FoldedImporter(),
   };
   return table;
 }

@@ -19,5 +19,10 @@ Importer CtfImporter();
 Importer TraceDatImporter();
 Importer RingBufferImporter();
 Importer PerfettoImporter();
+Importer EtlImporter();
+Importer XperfCsvImporter();
+Importer ScapImporter();
+Importer UftraceImporter();
+Importer JfrImporter();
 
 }  // namespace culprit::import_

@@ -19,7 +19,7 @@
 namespace culprit::import_ {
 namespace {
 
-Match Sniff(const Source& source, std::string_view head) {
+Match SniffPerfData(const Source& source, std::string_view head) {
   return !source.is_folder() && IsPerfData(head) ? Match::kCertain : Match::kNo;
 }
 
@@ -107,8 +107,8 @@ Status ReadRecords(const Source& source, const PerfSession& session, PerfDataFac
   return queue.Finish();
 }
 
-Status Read(const Source& source, const ImportOptions& options, trace::TraceWriter& writer,
-            Diagnostics& diagnostics) {
+Status ReadPerfData(const Source& source, const ImportOptions& options, trace::TraceWriter& writer,
+                    Diagnostics& diagnostics) {
   CULPRIT_ASSIGN(PerfSession session, ReadPerfHeader(source, diagnostics));
   if (session.pipe || (!session.simpleperf.empty() && session.formats.empty())) {
     CULPRIT_TRY(ReadDescriptions(source, session, diagnostics));
@@ -139,8 +139,8 @@ Status Read(const Source& source, const ImportOptions& options, trace::TraceWrit
 Importer PerfDataImporter() {
   return {.name = "perf.data",
           .summary = "Linux perf record, file and pipe mode; simpleperf",
-          .sniff = Sniff,
-          .read = Read};
+          .sniff = SniffPerfData,
+          .read = ReadPerfData};
 }
 
 }  // namespace culprit::import_

@@ -18,6 +18,7 @@ using trace::kKernelMode;
 
 constexpr std::string_view kKernel = "[kernel]";
 constexpr std::string_view kUnknown = "[unknown]";
+constexpr std::string_view kJit = "[jit]";
 constexpr std::string_view kGuest = "[guest]";
 constexpr uint64_t kLowestAddress = 4096;
 constexpr size_t kUsualMaxStack = 127;
@@ -29,6 +30,15 @@ std::string KernelModuleName(std::string_view path) {
   if (file.starts_with("[kernel.") || file.starts_with("[guest.")) return std::string(kKernel);
   if (file.starts_with('[')) return std::string(file.substr(0, file.find(']') + 1));
   return "[" + std::string(file.substr(0, file.find(".ko"))) + "]";
+}
+
+// Memory that just-in-time compilers put code into.
+bool MayHoldMadeCode(std::string_view path) {
+  for (const std::string_view prefix :
+       {"//anon", "/memfd:", "/dev/zero", "/anon_hugepage", "[anon", "[heap]"}) {
+    if (path.starts_with(prefix)) return true;
+  }
+  return path.empty();
 }
 
 bool IsThisMachine(const PerfSession& session) {
@@ -81,7 +91,10 @@ PerfStacks::PerfStacks(const PerfSession& session, const ImportOptions& options,
     : big_(session.big), session_(session), dictionary_(dictionary), diagnostics_(diagnostics) {
   if (options.symbols) {
     symbolizer_.emplace(symbol::SymbolizerOptions{.sysroot = options.sysroot});
-    may_use_local_kernel_ = options.kallsyms.empty() && IsThisMachine(session);
+    const bool is_this_machine = IsThisMachine(session);
+    may_use_local_kernel_ = options.kallsyms.empty() && is_this_machine;
+    // A process number of another machine means somebody else here.
+    if (is_this_machine) jit_maps_.emplace("/tmp");
   }
   if (!session.kallsyms.empty()) UseKallsyms(session.kallsyms);
   if (options.kallsyms.empty()) return;
@@ -118,6 +131,7 @@ uint32_t PerfStacks::ModuleOf(std::string_view path, std::string_view build_id) 
                                                         static_cast<uint32_t>(modules_.size()));
   if (!is_new) return it->second;
   Module module;
+  module.may_be_jit = MayHoldMadeCode(path);
   module.has_file = path.starts_with('/') && !path.starts_with("//");
   std::string_view name = path.substr(path.rfind('/') + 1);
   if (path.starts_with("//anon") || name.empty()) name = "[anon]";
@@ -215,8 +229,11 @@ const std::vector<FrameId>& PerfStacks::ModuleFrames(Module& module, uint64_t of
   const auto [it, is_new] = module.frames.try_emplace(offset * 2 + (is_return ? 1 : 0));
   std::vector<FrameId>& frames = it->second;
   if (!is_new) return frames;
+  // A return address may be the first byte of the next function; who names the
+  // frame later no longer knows that it was one.
+  const uint64_t place = offset - (is_return && offset != 0 ? 1 : 0);
   if (!symbolizer_ || !module.has_file) {
-    frames.push_back(dictionary_.InternFrame({.module = module.id, .offset = offset}));
+    frames.push_back(dictionary_.InternFrame({.module = module.id, .offset = place}));
     return frames;
   }
   for (const symbol::Symbol& symbol : symbolizer_->Lookup(module.key, offset, is_return)) {
@@ -227,18 +244,33 @@ const std::vector<FrameId>& PerfStacks::ModuleFrames(Module& module, uint64_t of
     frame.line = symbol.line;
     frame.flags = symbol.inlined ? trace::kInlined : 0;
     frame.offset = symbol.function_start;
-    if (frame.offset == 0 && symbol.function.empty()) frame.offset = offset;
+    if (frame.offset == 0 && symbol.function.empty()) frame.offset = place;
     frames.push_back(dictionary_.InternFrame(frame));
   }
   return frames;
+}
+
+// Code without a file: its address is all there is to find its name by, now or
+// later.
+void PerfStacks::AddMadeCode(int64_t pid, uint64_t address, const PerfMap* map, bool is_return) {
+  const uint64_t place = address - (is_return ? 1 : 0);
+  const std::string_view name = jit_maps_ ? jit_maps_->Lookup(pid, place) : std::string_view();
+  if (!name.empty()) {
+    frames_.push_back(dictionary_.InternFrame(kJit, name));
+  } else if (map == nullptr) {
+    frames_.push_back(PlainFrame(kUnknown, place, 0));
+  } else {
+    frames_.push_back(
+        dictionary_.InternFrame({.module = modules_[map->module].id, .offset = place}));
+  }
 }
 
 void PerfStacks::AddUser(int64_t pid, uint64_t address, bool is_return) {
   // What a walk along broken frame pointers picks up.
   if (address < kLowestAddress) return;
   const PerfMap* map = spaces_.Find(pid, address);
-  if (map == nullptr) {
-    frames_.push_back(PlainFrame(kUnknown, address, 0));
+  if (map == nullptr || modules_[map->module].may_be_jit) {
+    AddMadeCode(pid, address, map, is_return);
     return;
   }
   const auto& frames =
@@ -353,6 +385,7 @@ PerfWaker PerfStacks::Waker(const PerfChain& chain, uint64_t common_flags) {
 
 void PerfStacks::Finish() {
   if (symbolizer_) diagnostics_.Merge(symbolizer_->diagnostics());
+  if (jit_maps_) diagnostics_.Merge(jit_maps_->diagnostics());
   if (spaces_.left_out() != 0) diagnostics_.Count("map beyond what is kept", spaces_.left_out());
 }
 

@@ -2,8 +2,10 @@
 //
 // PerfStacks: call chains of addresses to stacks of the trace. A user address
 // becomes module and place in its file through the maps of its process, and a
-// name through the Symbolizer; a kernel address a name through kallsyms, if
-// there is one, else its distance from the kernel's start, which no
+// name through the Symbolizer (a place without one is, of a caller, the byte
+// before the return address), or, in memory without a file, through the
+// perf-PID.map of a recording of this machine; a kernel address a name through
+// kallsyms, if there is one, else its distance from the kernel's start, which no
 // randomization of addresses changes. A chain as long as the recorder allows
 // gets the outermost frame [truncated].
 //
@@ -25,6 +27,7 @@
 #include "import/importer.h"
 #include "import/perf_data_session.h"
 #include "import/perf_data_space.h"
+#include "symbol/jit_maps.h"
 #include "symbol/symbolizer.h"
 #include "trace/dictionary.h"
 
@@ -69,6 +72,7 @@ class PerfStacks {
     trace::ModuleId id;
     symbol::ModuleKey key;
     bool has_file = false;
+    bool may_be_jit = false;
     std::unordered_map<uint64_t, std::vector<trace::FrameId>> frames;
   };
   struct Key {
@@ -89,6 +93,7 @@ class PerfStacks {
   // Fills frames_ (caller first), traits_ and kernel_begin_.
   void Collect(const PerfChain& chain);
   void AddUser(int64_t pid, uint64_t address, bool is_return);
+  void AddMadeCode(int64_t pid, uint64_t address, const PerfMap* map, bool is_return);
   void AddKernel(uint64_t address);
   trace::FrameId KernelFrame(uint64_t address);
   const std::vector<trace::FrameId>& ModuleFrames(Module& module, uint64_t offset, bool is_return);
@@ -102,6 +107,7 @@ class PerfStacks {
   std::vector<Module> modules_;
   std::map<std::pair<std::string, std::string>, uint32_t> module_numbers_;
   std::optional<symbol::Symbolizer> symbolizer_;
+  std::optional<symbol::JitMaps> jit_maps_;
   std::optional<symbol::KernelSymbols> kernel_symbols_;
   bool may_use_local_kernel_ = false;
   uint64_t kernel_base_ = 0;

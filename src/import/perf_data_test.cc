@@ -66,13 +66,13 @@ std::string Small(bool big, Layout layout) {
 TEST(PerfDataTest, ASmallRecordingIsReadExactly) {
   const ImportedTrace imported = Import(Small(false, Layout::kFile));
   ASSERT_TRUE(imported.status.ok());
-  const std::string wait = "server!+0x2800;server!+0x2120;[kernel]!+0x100;[kernel]!+0x500";
+  const std::string wait = "server!+0x27ff;server!+0x2120;[kernel]!+0x100;[kernel]!+0x500";
   EXPECT_EQ(
       Lines(imported),
       (std::vector<std::string>{
           "running t20/t20 (20) 1000+6000 - ", "wait t10/t10 (10) 1000+3000 t20/t20 (20) " + wait,
           "ready t10/t10 (10) 4000+1000 - " + wait, "unwait t20/t20 (20) 4000+0 t10/t10 (10) ",
-          "running t10/t10 (10) 5000+3000 - server!+0x2800;server!+0x2200",
+          "running t10/t10 (10) 5000+3000 - server!+0x27ff;server!+0x2200",
           "syscall t10/t10 (10) 6000+400 - ", "wait t20/t20 (20) 7000+1000 - ",
           "wait t10/t10 (10) 8000+0 - " + wait}));
   EXPECT_EQ(imported.Problem(), "");
@@ -219,7 +219,7 @@ TEST(PerfDataTest, DeferredUserChainsJoinTheirSamples) {
   const ImportedTrace imported = Import(b.Bytes(Layout::kFile));
   ASSERT_EQ(imported.trace.events.size(), 1u);
   EXPECT_EQ(imported.Stack(imported.trace.events[0].stack),
-            "server!+0x800;server!+0x120;[kernel]!+0xffff000000000100");
+            "server!+0x7ff;server!+0x120;[kernel]!+0xffff000000000100");
 }
 
 TEST(PerfDataTest, AChainAtTheLimitIsMarkedTruncated) {

@@ -14,6 +14,7 @@
 #include <unordered_set>
 
 #include "assemble/assembler.h"
+#include "base/text.h"
 #include "import/bytes_search.h"
 #include "import/importers.h"
 #include "import/perf_script_frames.h"
@@ -28,7 +29,6 @@ using assemble::Assembler;
 using assemble::kNoTid;
 
 constexpr size_t kSurveyBytes = 1 << 20;
-constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 bool IsClock(std::string_view base) { return base == "cpu-clock" || base == "task-clock"; }
 bool IsTimeLike(std::string_view base) {
@@ -310,7 +310,7 @@ Status PerfScriptReader::Run(bool has_switch_events) {
   return {};
 }
 
-Match Sniff(const Source& source, std::string_view head) {
+Match SniffPerfScript(const Source& source, std::string_view head) {
   if (source.is_folder()) return Match::kNo;
   size_t records = 0;
   size_t others = 0;
@@ -333,8 +333,8 @@ Match Sniff(const Source& source, std::string_view head) {
   return records > others ? match : Match::kNo;
 }
 
-Status Read(const Source& source, const ImportOptions& options, trace::TraceWriter& writer,
-            Diagnostics& diagnostics) {
+Status ReadPerfScript(const Source& source, const ImportOptions& options,
+                      trace::TraceWriter& writer, Diagnostics& diagnostics) {
   const Bytes& bytes = source.bytes();
   CULPRIT_ASSIGN(Survey survey, SurveyInput(bytes));
   TracepointOptions tracepoints;
@@ -358,8 +358,8 @@ Status Read(const Source& source, const ImportOptions& options, trace::TraceWrit
 Importer PerfScriptImporter() {
   return {.name = "perf-script",
           .summary = "text of perf script, samples and tracepoints",
-          .sniff = Sniff,
-          .read = Read};
+          .sniff = SniffPerfScript,
+          .read = ReadPerfScript};
 }
 
 }  // namespace culprit::import_

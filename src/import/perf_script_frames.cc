@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "import/importer.h"
 #include "import/text_scan.h"
 #include "symbol/symbolizer.h"
 
@@ -12,10 +13,9 @@ namespace {
 using trace::FrameId;
 
 constexpr size_t kMaxKnownLines = 1'000'000;
-constexpr size_t kMaxFrames = 1024;    // of a stack; more is damage
 constexpr size_t kPerfMaxStack = 127;  // kernel.perf_event_max_stack
 constexpr uint64_t kKernelAddresses = 0xffff'0000'0000'0000;
-constexpr std::string_view kUnknown = "[unknown]";
+constexpr std::string_view kUnknownModule = "[unknown]";
 
 struct FrameText {
   uint64_t address = 0;
@@ -50,7 +50,7 @@ std::optional<FrameText> SplitLine(std::string_view line) {
 }  // namespace
 
 std::string ModuleName(std::string_view path) {
-  if (path.empty() || path == kUnknown || path == "inlined") return {};
+  if (path.empty() || path == kUnknownModule || path == "inlined") return {};
   if (path.starts_with("[kernel.") || path.starts_with("[guest.kernel")) return "[kernel]";
   const std::string_view base = path.substr(path.rfind('/') + 1);
   if (base == "vmlinux" || base.starts_with("vmlinux-") || path == "[kernel.vmlinux]") {
@@ -88,11 +88,11 @@ std::optional<FrameLines::Line> FrameLines::Read(std::string_view line) {
   trace::Frame frame;
   out.inlined = text->module == "inlined";
   frame.module = ModuleOf(text->module);
-  if (text->symbol.empty() || text->symbol == kUnknown) {
+  if (text->symbol.empty() || text->symbol == kUnknownModule) {
     if (frame.module.valid()) {
       frame.offset = text->address;
     } else {
-      frame.function = dictionary_.Intern(kUnknown);
+      frame.function = dictionary_.Intern(kUnknownModule);
     }
   } else {
     frame.function = dictionary_.Intern(symbol::Demangle(text->symbol));
@@ -114,7 +114,7 @@ bool FrameLines::Add(std::string_view line) {
     if (known_.size() >= kMaxKnownLines) known_.clear();
     it = known_.emplace(key_, *read).first;
   }
-  if (lines_.size() < kMaxFrames) lines_.push_back(it->second);
+  if (lines_.size() < kMaxStackFrames) lines_.push_back(it->second);
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "import/importer.h"
 #include "import/perfetto_parser.h"
 #include "import/perfetto_proto.h"
 #include "import/tracepoint_table.h"
@@ -13,10 +14,8 @@ namespace {
 
 using Kind = PerfettoFact::Kind;
 
-constexpr uint64_t kMaxCpus = 8192;
-constexpr uint64_t kMaxTime = uint64_t{1} << 61;
+constexpr uint64_t kMaxFtraceTime = uint64_t{1} << 61;
 constexpr size_t kMaxCommand = 4096;
-constexpr uint64_t kCloneThread = 0x10000;
 constexpr int64_t kNoFlags = -1;
 constexpr uint32_t kUnwindNoError = 1;
 // PerfEvents.Counter
@@ -89,7 +88,7 @@ void PerfettoParser::FtraceBundle(const Packet& packet) {
     diagnostics_.Count("bundle of ftrace events without a CPU", 1, packet.offset);
     return;
   }
-  if (own != 0 && boot != 0 && own < kMaxTime && boot < kMaxTime) {
+  if (own != 0 && boot != 0 && own < kMaxFtraceTime && boot < kMaxFtraceTime) {
     shift_ns = static_cast<int64_t>(boot) - static_cast<int64_t>(own);
   }
   constexpr uint64_t kMonotonicRaw = 4;
@@ -105,7 +104,7 @@ void PerfettoParser::FtraceBundle(const Packet& packet) {
 void PerfettoParser::FtraceEvent(std::string_view message, uint16_t cpu, int64_t shift_ns,
                                  bool raw_clock, uint64_t offset) {
   PerfettoFact fact{.b = kNoFlags, .offset = offset, .cpu = cpu};
-  uint64_t time = kMaxTime;
+  uint64_t time = kMaxFtraceTime;
   uint32_t kind = 0;
   std::string_view payload;
   ProtoReader reader(message);
@@ -122,7 +121,7 @@ void PerfettoParser::FtraceEvent(std::string_view message, uint16_t cpu, int64_t
       payload = field.bytes;
     }
   }
-  if (time >= kMaxTime || reader.failed()) {
+  if (time >= kMaxFtraceTime || reader.failed()) {
     diagnostics_.Count("ftrace event that cannot be read", 1, offset);
     return;
   }
@@ -246,7 +245,7 @@ void PerfettoParser::CompactSched(std::string_view message, uint16_t cpu, int64_
     uint64_t time = 0;
     for (size_t i = 0; i < columns[time_column].size(); ++i) {
       time += columns[time_column][i];
-      if (time >= kMaxTime || i >= columns[tid_column].size()) {
+      if (time >= kMaxFtraceTime || i >= columns[tid_column].size()) {
         diagnostics_.Count("compact scheduler event that cannot be read", 1, offset);
         return;
       }

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "import/importer.h"
 #include "import/kernel_stacks.h"
 #include "import/perfetto_proto.h"
 
 namespace culprit::import_ {
 namespace {
 
-constexpr size_t kMaxFrames = 4096;
 constexpr size_t kMaxPathParts = 256;
 constexpr size_t kMaxText = 4096;  // of a path or function name
 
@@ -137,7 +137,7 @@ void PerfettoSequence::AddInterned(std::string_view message) {
           if (part.number == 1) iid = part.value;
           if (part.number == 2) AppendNumbers(part, frames);
         }
-        if (frames.size() > kMaxFrames) frames.resize(kMaxFrames);
+        if (frames.size() > kMaxStackFrames) frames.resize(kMaxStackFrames);
         callstacks_[iid] = std::move(frames);
         for (auto& stacks : stacks_) stacks.erase(iid);
         break;

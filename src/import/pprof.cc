@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "import/importers.h"
 #include "import/pprof_profile.h"
 #include "symbol/symbolizer.h"
@@ -90,8 +91,6 @@ std::optional<Meaning> MeaningOf(const Profile& profile) {
   meaning.wait = IsWait(meaning.type);
   return meaning;
 }
-
-std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool IsKernel(std::string_view path) {
   return path.starts_with("[kernel") || path.starts_with("[guest.kernel") || path == "/vmlinux";
@@ -312,7 +311,7 @@ class ProfileWriter {
   uint64_t total_count_ = 0;
 };
 
-Match Sniff(const Source& source, std::string_view head) {
+Match SniffPprof(const Source& source, std::string_view head) {
   if (source.is_folder()) return Match::kNo;
   if (LooksLikePprofLegacy(head)) return Match::kCertain;
   return LooksLikePprofProto(head) ? Match::kLikely : Match::kNo;
@@ -329,8 +328,8 @@ Error Timeless(const Profile& profile, const std::string& name) {
                .hint = "import a CPU, wall-clock or contention profile of the same program"};
 }
 
-Status Read(const Source& source, const ImportOptions& options, trace::TraceWriter& writer,
-            Diagnostics& diagnostics) {
+Status ReadPprof(const Source& source, const ImportOptions& options, trace::TraceWriter& writer,
+                 Diagnostics& diagnostics) {
   const Bytes& input = source.bytes();
   if (input.size() > kMaxProfileBytes) {
     return Error{.message = "a profile of more than 1 GB", .file = source.name()};
@@ -350,8 +349,8 @@ Status Read(const Source& source, const ImportOptions& options, trace::TraceWrit
 Importer PprofImporter() {
   return {.name = "pprof",
           .summary = "pprof CPU and contention profiles, protobuf and the older formats",
-          .sniff = Sniff,
-          .read = Read};
+          .sniff = SniffPprof,
+          .read = ReadPprof};
 }
 
 }  // namespace culprit::import_

@@ -75,9 +75,9 @@ void ForEachNumber(const Field& field, const Take& take) {
   }
 }
 
-class ProtoReader {
+class ProfileReader {
  public:
-  ProtoReader(std::string bytes, Diagnostics& diagnostics) : diagnostics_(diagnostics) {
+  ProfileReader(std::string bytes, Diagnostics& diagnostics) : diagnostics_(diagnostics) {
     profile_.text = std::make_unique<const std::string>(std::move(bytes));
   }
 
@@ -327,7 +327,7 @@ bool LooksLikePprofProto(std::string_view head) {
 
 Result<Profile> ReadPprofProto(std::string bytes, const std::string& name,
                                Diagnostics& diagnostics) {
-  Profile profile = ProtoReader(std::move(bytes), diagnostics).Read();
+  Profile profile = ProfileReader(std::move(bytes), diagnostics).Read();
   if (profile.value_types.empty() || profile.samples.empty()) {
     return Error{.message = "a profile without samples", .file = name};
   }

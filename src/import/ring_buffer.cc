@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "import/importer.h"
 #include "import/importers.h"
 #include "import/ring_buffer_stream.h"
 #include "symbol/symbolizer.h"
@@ -24,9 +25,6 @@ namespace {
 
 constexpr uint64_t kMaxFormat = uint64_t{1} << 20;
 constexpr uint64_t kMaxKallsyms = uint64_t{256} << 20;
-constexpr uint64_t kMaxCpus = 8192;
-
-std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 std::string_view FolderOf(std::string_view path) {
   const size_t slash = path.rfind('/');

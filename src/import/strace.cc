@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "assemble/assembler.h"
+#include "import/importer.h"
 #include "import/importers.h"
 #include "import/perf_script_frames.h"
 #include "import/strace_line.h"
@@ -28,7 +29,6 @@ namespace {
 constexpr size_t kSurveyBytes = 4 << 20;
 constexpr int64_t kDayNs = int64_t{86'400} * 1'000'000'000;
 constexpr int64_t kMaxGapNs = int64_t{10} * 365 * kDayNs;
-constexpr size_t kMaxFrames = 1024;
 constexpr size_t kMaxTornLines = 4;
 
 bool MakesThread(std::string_view name) {
@@ -143,7 +143,7 @@ int64_t StraceReader::NumberOf(std::string_view name, uint64_t offset) {
 }
 
 void StraceReader::AddFrame(const StraceFrame& text) {
-  if (!held_ || frames_.size() >= kMaxFrames) return;
+  if (!held_ || frames_.size() >= kMaxStackFrames) return;
   trace::Dictionary& dictionary = writer_.dictionary();
   trace::Frame frame;
   const std::string module = ModuleName(text.module);
@@ -267,7 +267,7 @@ Status StraceReader::Run() {
   return {};
 }
 
-Match Sniff(const Source& source, std::string_view head) {
+Match SniffStrace(const Source& source, std::string_view head) {
   if (source.is_folder()) return Match::kNo;
   size_t calls = 0;
   size_t others = 0;
@@ -281,8 +281,8 @@ Match Sniff(const Source& source, std::string_view head) {
   return calls > others * 2 ? Match::kLikely : Match::kNo;
 }
 
-Status Read(const Source& source, const ImportOptions&, trace::TraceWriter& writer,
-            Diagnostics& diagnostics) {
+Status ReadStrace(const Source& source, const ImportOptions&, trace::TraceWriter& writer,
+                  Diagnostics& diagnostics) {
   CULPRIT_ASSIGN(const Survey survey, SurveyInput(source.bytes()));
   StraceReader reader(source.bytes(), survey, writer, diagnostics);
   const Status status = reader.Run();
@@ -297,8 +297,8 @@ Status Read(const Source& source, const ImportOptions&, trace::TraceWriter& writ
 Importer StraceImporter() {
   return {.name = "strace",
           .summary = "text of strace, best with -f -ttt -T",
-          .sniff = Sniff,
-          .read = Read};
+          .sniff = SniffStrace,
+          .read = ReadStrace};
 }
 
 }  // namespace culprit::import_

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "import/syscall_names.h"
 #include "import/text_scan.h"
 
 namespace culprit::import_ {
 namespace {
-
-constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 bool IsNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '_';

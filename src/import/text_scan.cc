@@ -4,10 +4,10 @@
 #include <charconv>
 #include <cstddef>
 
+#include "base/text.h"
+
 namespace culprit::import_ {
 namespace {
-
-constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 template <class Number>
 std::optional<Number> FromChars(std::string_view text, int base) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <set>
 
+#include "import/importer.h"
 #include "import/stored_bytes.h"
 #include "import/trace_dat_reader.h"
 
@@ -32,7 +33,6 @@ enum Option : uint16_t {
 constexpr uint16_t kCompressedFlag = 1;
 constexpr uint64_t kMaxPart = uint64_t{256} << 20;
 constexpr uint64_t kMaxFormat = uint64_t{1} << 20;
-constexpr uint32_t kMaxCpus = 8192;
 constexpr size_t kMaxPageBytes = size_t{1} << 20;
 constexpr size_t kMaxSections = 1024;
 constexpr int64_t kYear2000Ns = 946'684'800'000'000'000;

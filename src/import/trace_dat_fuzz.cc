@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a trace.dat. Nothing may crash, loop or eat memory.
-#include <cstdint>
-#include <string>
-
+// Any bytes as a trace.dat.
+#include "import/fuzz_import.h"
 #include "import/importers.h"
-#include "import/stored_bytes.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace culprit;
-  std::string bytes(reinterpret_cast<const char*>(data), size);
-  trace::TraceWriter writer([](std::string_view) -> Status { return {}; });
-  Diagnostics diagnostics;
-  const import_::Source source = import_::MemorySource("fuzz", std::move(bytes));
-  if (import_::TraceDatImporter().read(source, {}, writer, diagnostics).ok()) {
-    (void)writer.Finish();
-  }
-  return 0;
+  return culprit::import_::FuzzImport(culprit::import_::TraceDatImporter(), data, size);
 }

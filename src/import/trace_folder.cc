@@ -7,6 +7,8 @@
 #include <set>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace culprit::import_ {
 namespace {
 
@@ -16,8 +18,6 @@ std::string_view FolderOf(std::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
 }
-
-std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool Hidden(std::string_view path) {
   for (size_t begin = 0; begin < path.size();) {

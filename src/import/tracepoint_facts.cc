@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "import/importer.h"
 #include "import/tracepoint_table.h"
 
 namespace culprit::import_ {
@@ -13,8 +14,6 @@ using assemble::WakeContext;
 using Kind = TracepointFacts::Kind;
 
 constexpr size_t kMaxEventId = UINT16_MAX;
-constexpr size_t kMaxCpus = UINT16_MAX;
-constexpr uint64_t kCloneThread = 0x10000;
 constexpr int64_t kKthreadd = 2;
 
 }  // namespace

@@ -2,6 +2,7 @@
 // The part of TracepointFacts that is about stacks and traced functions.
 #include <algorithm>
 
+#include "import/importer.h"
 #include "import/tracepoint_facts.h"
 
 namespace culprit::import_ {
@@ -9,7 +10,6 @@ namespace {
 
 using trace::EventKind;
 
-constexpr size_t kMaxFrames = 1024;
 constexpr size_t kMaxOpenCalls = 512;
 constexpr std::string_view kUnknownModule = "[unknown]";
 
@@ -24,7 +24,7 @@ void TracepointFacts::ReadStack(std::string_view record, Kind kind) {
   // with room left ends with all bits set (before 5.x) or with zero.
   const size_t at = std::min<size_t>(handler->fields[0]->offset, record.size());
   const std::string_view list = record.substr(at);
-  size_t count = std::min(list.size() / long_bytes_, kMaxFrames);
+  size_t count = std::min(list.size() / long_bytes_, kMaxStackFrames);
   if (handler->fields[1] != nullptr) {
     count = std::min<size_t>(count, RecordView(record, order_).Unsigned(handler->fields[1]));
   }

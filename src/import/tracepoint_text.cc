@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "import/importer.h"
 #include "import/kernel_stacks.h"
 #include "import/text_scan.h"
 #include "import/tracepoint_table.h"
@@ -15,7 +16,6 @@ using assemble::kNoTid;
 using assemble::WakeContext;
 
 constexpr size_t kMaxNames = 1'000'000;
-constexpr int64_t kCloneThread = 0x10000;
 constexpr uint8_t kNoTraits = 0xff;
 constexpr uint64_t kHardInterrupt = 0x08;
 

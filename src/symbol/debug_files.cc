@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -52,6 +53,36 @@ std::optional<ElfFile> OpenFromCache(const ModuleKey& key, const SymbolizerOptio
   for (const char* name : {"/elf", "/vdso", ""}) {
     auto file = OpenWithBuildId(base + name, key.build_id);
     if (file) return file;
+  }
+  return std::nullopt;
+}
+
+// "CACHE/BUILDID/executable", or "debuginfo".
+std::string DebuginfodPath(const SymbolizerOptions& options, const std::string& build_id,
+                           std::string_view what) {
+  if (options.debuginfod_cache.empty() || build_id.empty() || !IsHexadecimal(build_id)) return {};
+  return options.debuginfod_cache + "/" + build_id + "/" + std::string(what);
+}
+
+// A file that is not, or no longer, where it was loaded from. Only the build-id
+// tells that it is the same.
+std::optional<ElfFile> OpenElsewhere(const ModuleKey& key, const SymbolizerOptions& options) {
+  if (key.build_id.empty()) return std::nullopt;
+  std::vector<std::string> candidates = {DebuginfodPath(options, key.build_id, "executable")};
+  for (const std::string& folder : options.debug_folders) {
+    candidates.push_back(BuildIdPath(options.sysroot + folder, key.build_id));
+    if (!key.path.starts_with('/')) continue;
+    candidates.push_back(options.sysroot + folder + key.path);
+    candidates.push_back(options.sysroot + folder + key.path.substr(key.path.rfind('/')));
+  }
+  for (const std::string& candidate : candidates) {
+    if (candidate.empty()) continue;
+    // A debug file alone does not know where code stands in the module's file.
+    auto file = OpenWithBuildId(candidate, key.build_id);
+    if (file && file->FindSection(".text") != nullptr &&
+        file->FindSection(".text")->header.sh_type != SHT_NOBITS) {
+      return file;
+    }
   }
   return std::nullopt;
 }
@@ -158,12 +189,8 @@ std::optional<ElfFile> OpenByDebugLink(const ElfFile& file, const SymbolizerOpti
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<ElfFile> OpenModuleFile(const ModuleKey& key, const SymbolizerOptions& options,
-                                      Diagnostics& diagnostics) {
-  if (auto cached = OpenFromCache(key, options)) return cached;
-  if (key.path.starts_with('[')) return OpenBracketed(key, options);
+std::optional<ElfFile> OpenRecordedPath(const ModuleKey& key, const SymbolizerOptions& options,
+                                        Diagnostics& diagnostics) {
   // Anonymous memory and the like has no file to miss.
   if (!key.path.starts_with('/') || key.path.starts_with("//")) return std::nullopt;
   std::string path = options.sysroot + key.path;
@@ -187,6 +214,22 @@ std::optional<ElfFile> OpenModuleFile(const ModuleKey& key, const SymbolizerOpti
   return std::move(file).value();
 }
 
+}  // namespace
+
+std::optional<ElfFile> OpenModuleFile(const ModuleKey& key, const SymbolizerOptions& options,
+                                      Diagnostics& diagnostics) {
+  if (auto cached = OpenFromCache(key, options)) return cached;
+  if (key.path.starts_with('[')) {
+    auto file = OpenBracketed(key, options);
+    return file ? std::move(file) : OpenElsewhere(key, options);
+  }
+  Diagnostics problems;
+  if (auto file = OpenRecordedPath(key, options, problems)) return file;
+  if (auto file = OpenElsewhere(key, options)) return file;
+  diagnostics.Merge(problems);
+  return std::nullopt;
+}
+
 std::optional<ElfFile> OpenDebugFile(const ElfFile& file, const SymbolizerOptions& options) {
   std::vector<std::string> candidates;
   for (const std::string& folder : options.debug_folders) {
@@ -195,10 +238,43 @@ std::optional<ElfFile> OpenDebugFile(const ElfFile& file, const SymbolizerOption
   }
   const std::string cached = BuildIdPath(options.build_id_cache, file.build_id());
   if (!cached.empty()) candidates.push_back(cached + "/debug");
+  const std::string fetched = DebuginfodPath(options, file.build_id(), "debuginfo");
+  if (!fetched.empty()) candidates.push_back(fetched);
   for (const std::string& candidate : candidates) {
     if (auto found = OpenWithBuildId(candidate, file.build_id())) return found;
   }
   return OpenByDebugLink(file, options);
+}
+
+ModuleFiles FindModuleFiles(const ModuleKey& key, const SymbolizerOptions& options) {
+  ModuleFiles files;
+  Diagnostics ignored;
+  const auto file = OpenModuleFile(key, options, ignored);
+  if (!file) return files;
+  files.path = file->path();
+  const auto look = [&](const ElfFile& elf) {
+    files.names = files.names || elf.FindSection(".symtab") != nullptr;
+    files.lines = files.lines || elf.FindSection(".debug_info") != nullptr;
+  };
+  look(*file);
+  if (files.names && files.lines) return files;
+  if (const auto debug = OpenDebugFile(*file, options)) look(*debug);
+  return files;
+}
+
+std::string DebuginfodCacheFolder() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (const std::string path = variable("DEBUGINFOD_CACHE_PATH"); !path.empty()) return path;
+  const std::string home = variable("HOME");
+  std::error_code error;
+  const std::string old = home + "/.debuginfod_client_cache";
+  if (!home.empty() && std::filesystem::is_directory(old, error)) return old;
+  const std::string cache = variable("XDG_CACHE_HOME");
+  if (!cache.empty()) return cache + "/debuginfod_client";
+  return home.empty() ? std::string() : home + "/.cache/debuginfod_client";
 }
 
 }  // namespace culprit::symbol

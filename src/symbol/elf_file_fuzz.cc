@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const uint64_t address = file.value().AddressOfOffset(offset).value_or(offset);
     (void)table.Find(address);
     std::vector<Symbol> frames;
-    if (inlines != nullptr) (void)inlines->Lookup(address, frames);
+    if (inlines != nullptr) (void)inlines->Lookup(address, false, frames);
   }
   return 0;
 }

@@ -79,6 +79,16 @@ std::string_view ScopeName(Dwarf_Die& scope) {
   }
 }
 
+// In C a function has no scope around it; libdw looks for one through the whole
+// unit.
+bool IsC(Dwarf_Die& die) {
+  Dwarf_Die unit = {};
+  if (dwarf_diecu(&die, &unit, nullptr, nullptr) == nullptr) return false;
+  const int language = dwarf_srclang(&unit);
+  return language == DW_LANG_C89 || language == DW_LANG_C || language == DW_LANG_C99 ||
+         language == DW_LANG_C11;
+}
+
 std::string FunctionName(Dwarf_Die die) {
   for (const unsigned attribute : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
     Dwarf_Attribute found;
@@ -91,6 +101,7 @@ std::string FunctionName(Dwarf_Die die) {
   // Static functions have no linkage name; their scopes make it whole.
   std::string full = name;
   Dwarf_Die origin = OriginOf(die);
+  if (IsC(origin)) return full;
   Dwarf_Die* scopes = nullptr;
   const int count = dwarf_getscopes_die(&origin, &scopes);
   for (int i = 1; i < count; ++i) {
@@ -224,7 +235,7 @@ const std::string& InlineFrames::NameOf(Dwarf_Die& die) {
   return it->second;
 }
 
-bool InlineFrames::Lookup(uint64_t address, std::vector<Symbol>& frames) {
+bool InlineFrames::Lookup(uint64_t address, bool has_name, std::vector<Symbol>& frames) {
   const Range* range = FindRange(ranges_, address);
   if (range == nullptr) return false;
   Unit& unit = units_[range->index];
@@ -235,7 +246,7 @@ bool InlineFrames::Lookup(uint64_t address, std::vector<Symbol>& frames) {
   }
   for (size_t i = 0; i < chain.size(); ++i) {
     Symbol& frame = frames.emplace_back();
-    frame.function = NameOf(chain[i]);
+    if (i > 0 || !has_name) frame.function = NameOf(chain[i]);
     frame.inlined = i > 0;
     if (i + 1 < chain.size()) {  // it stands at the call of the next one
       frame.file = CallFile(unit.tree, chain[i + 1]);

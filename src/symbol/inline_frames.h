@@ -27,8 +27,9 @@ class InlineFrames {
   static std::unique_ptr<InlineFrames> Open(const ElfFile& file);
 
   // Appends the frames of `address`, outermost first; false if no unit covers
-  // it. A function without a name and a line are still a frame.
-  bool Lookup(uint64_t address, std::vector<Symbol>& frames);
+  // it. A function without a name and a line are still a frame. `has_name`: the
+  // caller has a name for the outermost, none is looked for.
+  bool Lookup(uint64_t address, bool has_name, std::vector<Symbol>& frames);
 
  private:
   struct Range {

@@ -78,6 +78,11 @@ Result<KernelSymbols> KernelSymbols::Parse(std::string_view text) {
       if (added) symbols.modules_.push_back(it->first);
       module = it->second;
     }
+    // perf prefers _text to _stext, whichever comes first.
+    if (line->module.empty() &&
+        (line->name == "_text" || (line->name == "_stext" && !symbols.base_))) {
+      symbols.base_ = line->address;
+    }
     const bool named = IsText(line->type);
     symbols.rows_.push_back(
         {.address = line->address,
@@ -91,7 +96,10 @@ Result<KernelSymbols> KernelSymbols::Parse(std::string_view text) {
                  .hint = "give the text of /proc/kallsyms, read as root"};
   }
   symbols.hidden_ = nonzero == 0;
-  if (symbols.hidden_) symbols.rows_.clear();
+  if (symbols.hidden_) {
+    symbols.rows_.clear();
+    symbols.base_.reset();
+  }
   symbols.KeepBest();
   return symbols;
 }

@@ -62,10 +62,10 @@ const std::vector<Symbol>& Module::OfFunction(uint32_t row) {
 const std::vector<Symbol>& Module::OfAddress(uint64_t address) {
   Answer& answer = by_address_[address];
   if (answer != nullptr) return *answer;
-  std::vector<Symbol> frames;
-  if (!inlines_->Lookup(address, frames)) frames.emplace_back();
   // The symbol table has the name the linker knows, clones and aliases included.
   Symbol function = FunctionOf(table_.Find(address));
+  std::vector<Symbol> frames;
+  if (!inlines_->Lookup(address, !function.function.empty(), frames)) frames.emplace_back();
   if (!function.function.empty()) frames.front().function = std::move(function.function);
   frames.front().function_start = function.function_start;
   answer = std::make_unique<std::vector<Symbol>>(std::move(frames));

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +24,9 @@ namespace culprit::symbol {
 struct SymbolizerOptions {
   std::string sysroot = {};  // prefix of recorded paths
   std::vector<std::string> debug_folders = {"/usr/lib/debug"};
-  bool inlines = true;              // DWARF inlined callers and lines
-  std::string build_id_cache = {};  // perf's ~/.debug layout, if any
+  bool inlines = true;                // DWARF inlined callers and lines
+  std::string build_id_cache = {};    // perf's ~/.debug layout, if any
+  std::string debuginfod_cache = {};  // what a debuginfod client kept, if any
 };
 
 class Module;  // one object file and its tables (module.h)
@@ -81,6 +83,8 @@ class KernelSymbols {
   size_t size() const;
   // Addresses that are all zero: the reader had no permission to see them.
   bool hidden() const;
+  // Where the kernel's code begins: the symbol that perf counts offsets from.
+  std::optional<uint64_t> base() const { return base_; }
 
  private:
   struct Row {
@@ -97,6 +101,7 @@ class KernelSymbols {
   std::vector<Row> rows_;
   size_t named_ = 0;
   bool hidden_ = false;
+  std::optional<uint64_t> base_;
 };
 
 // Functions that a just-in-time compiler wrote to perf-PID.map. Where lines

@@ -8,7 +8,7 @@
 namespace culprit::synth {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kNsPerMs = 1'000'000;
 
 void WriteStep(Computer& computer, const Code& code, int64_t compute_ns, Random& random,
                Composer& script) {
@@ -32,7 +32,7 @@ ScenarioSpec SpecOf(size_t scenario) {
   if (scenario < kNamedScenarios) return NamedScenarios()[scenario];
   ScenarioSpec spec;
   spec.steps = 3 + static_cast<int64_t>(scenario % 9);
-  spec.compute_ns = kMs + static_cast<int64_t>(scenario % 7) * kMs / 2;
+  spec.compute_ns = kNsPerMs + static_cast<int64_t>(scenario % 7) * kNsPerMs / 2;
   return spec;
 }
 
@@ -62,11 +62,11 @@ void StrikeFileTable(Computer& computer, Random& random, Composer& script) {
   const PlantStacks& stacks = computer.world().plants();
   const Code& code = computer.world().ScenarioCode(kBrowserTabCreate);
   script.Cue(computer.cm_queue, kStrikeJob, 0);
-  script.Cue(computer.av_queue, kStrikeJob, 7 * kMs);
-  script.Cue(computer.browser_queue_1, kStrikeJob, 14 * kMs);
-  script.Cue(computer.browser_queue_0, kStrikeJob, 21 * kMs);
+  script.Cue(computer.av_queue, kStrikeJob, 7 * kNsPerMs);
+  script.Cue(computer.browser_queue_1, kStrikeJob, 14 * kNsPerMs);
+  script.Cue(computer.browser_queue_0, kStrikeJob, 21 * kNsPerMs);
   for (int i = 0; i < 8; ++i) {
-    script.Compute(code.compute.Pick(random), 3 * kMs + random.Exponential(kMs));
+    script.Compute(code.compute.Pick(random), 3 * kNsPerMs + random.Exponential(kNsPerMs));
   }
   script.Acquire(computer.file_table_lock, stacks.ui_restore_session.Pick(random), kFileTableLock);
   script.Compute(code.compute.Pick(random), random.HeavyTailed(300'000));
@@ -80,7 +80,7 @@ void StrikeShortPathName(Computer& computer, Random& random, Composer& script) {
     const size_t variant = random.Below(stacks.short_path_fault.stacks.size());
     script.Compute(stacks.short_path_compute.stacks[variant], random.HeavyTailed(400'000));
     script.DiskRead(computer.disk, stacks.short_path_fault.stacks[variant],
-                    random.Between(25 * kMs, 70 * kMs), 4'096, kShortPathName);
+                    random.Between(25 * kNsPerMs, 70 * kNsPerMs), 4'096, kShortPathName);
   }
 }
 
@@ -88,7 +88,7 @@ void StrikeGlyph(Computer& computer, Random& random, Composer& script) {
   const PlantStacks& stacks = computer.world().plants();
   const int64_t paragraphs = random.Between(20, 50);
   for (int64_t i = 0; i < paragraphs; ++i) {
-    script.Compute(stacks.find_glyph.Pick(random), 3 * kMs + random.Exponential(6 * kMs),
+    script.Compute(stacks.find_glyph.Pick(random), 3 * kNsPerMs + random.Exponential(6 * kNsPerMs),
                    kGlyphHotLoop);
   }
 }
@@ -98,7 +98,7 @@ void StrikeGraphics(Computer& computer, Random& random, Composer& script) {
   const Code& code = computer.world().ScenarioCode(kMenuDisplay);
   script.Cue(computer.compositor_queue, kStrikeJob, 0);
   for (int i = 0; i < 4; ++i) {
-    script.Compute(code.compute.Pick(random), 2 * kMs + random.Exponential(kMs));
+    script.Compute(code.compute.Pick(random), 2 * kNsPerMs + random.Exponential(kNsPerMs));
   }
   script.Acquire(computer.device_lock, stacks.menu_lock.Pick(random), kGraphicsHardFault);
   script.Compute(code.compute.Pick(random), random.HeavyTailed(400'000));
@@ -108,7 +108,7 @@ void StrikeGraphics(Computer& computer, Random& random, Composer& script) {
 // The accelerometer has seen a fall: by design nothing moves for a while.
 void StrikeDiskProtection(Computer& computer, Random& random, Composer& script) {
   const PlantStacks& stacks = computer.world().plants();
-  script.PauseDisk(computer.disk, random.Between(250 * kMs, 700 * kMs));
+  script.PauseDisk(computer.disk, random.Between(250 * kNsPerMs, 700 * kNsPerMs));
   script.DiskRead(computer.disk, stacks.hold_until_settled.Pick(random), DiskService(random),
                   65'536, kDiskProtection);
 }
@@ -118,8 +118,9 @@ void StrikeDirectRead(Computer& computer, Random& random, Composer& script) {
   const int64_t reads = random.Between(2, 4);
   for (int64_t i = 0; i < reads; ++i) {
     script.DiskRead(computer.disk, stacks.read_direct.Pick(random),
-                    random.Between(40 * kMs, 110 * kMs), 1'048'576, kDirectDiskRead);
-    script.Compute(computer.world().ScenarioCode(kExplorerOpenFolder).compute.Pick(random), kMs);
+                    random.Between(40 * kNsPerMs, 110 * kNsPerMs), 1'048'576, kDirectDiskRead);
+    script.Compute(computer.world().ScenarioCode(kExplorerOpenFolder).compute.Pick(random),
+                   kNsPerMs);
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kStart = "ntdll!RtlUserThreadStart";
 constexpr std::string_view kThunk = "kernel32!BaseThreadInitThunk";
-constexpr std::string_view kEntry = "kernel!SystemServiceEntry";
+constexpr std::string_view kPlantEntry = "kernel!SystemServiceEntry";
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void WorldBuilder::BuildTabCreatePlant() {
   PlantStacks& p = world_.plants_;
   const auto ui = [&](std::string_view step, std::string_view last, std::string_view leaf) {
     return Variants({kStart, kThunk, "Browser!Main", "user32!DispatchMessage", "Browser!TabCreate",
-                     "*Browser", step, "kernelbase!CreateFile", "ntdll!NtCreateFile", kEntry,
+                     "*Browser", step, "kernelbase!CreateFile", "ntdll!NtCreateFile", kPlantEntry,
                      "kernel!OpenFile", "~1fv.sys", "fv.sys!QueryFileTable", last, leaf},
                     6);
   };
@@ -31,7 +31,7 @@ void WorldBuilder::BuildTabCreatePlant() {
   const auto worker = [&](std::string_view thread, std::string_view module, std::string_view call,
                           const Path& driver) {
     const std::string filler = "*" + std::string(module);
-    Path path = {kStart, kThunk, thread, filler, "ntdll!NtCreateFile", kEntry, call};
+    Path path = {kStart, kThunk, thread, filler, "ntdll!NtCreateFile", kPlantEntry, call};
     path.insert(path.end(), driver.begin(), driver.end());
     return Variants(path, 4);
   };
@@ -81,13 +81,14 @@ void WorldBuilder::BuildStartupPlant() {
                       "App!GetHashCode",
                       "kernel32!GetShortPathName"};
   const std::vector<Path> ways = {
-      {"ntdll!NtQueryDirectoryFile", kEntry, "~2fs.sys"},
-      {"wow64!NtQueryDirectoryFile", "wow64cpu!CpuSimulate", "wow64cpu!TurboDispatch", kEntry,
+      {"ntdll!NtQueryDirectoryFile", kPlantEntry, "~2fs.sys"},
+      {"wow64!NtQueryDirectoryFile", "wow64cpu!CpuSimulate", "wow64cpu!TurboDispatch", kPlantEntry,
        "~2fs.sys"},
-      {"ntdll!NtQueryDirectoryFile", kEntry, "~2fv.sys", "~1fs.sys"},
-      {"kernelbase!FindFirstFile", "ntdll!NtOpenFile", kEntry, "kernel!OpenFile", "~2av.sys",
+      {"ntdll!NtQueryDirectoryFile", kPlantEntry, "~2fv.sys", "~1fs.sys"},
+      {"kernelbase!FindFirstFile", "ntdll!NtOpenFile", kPlantEntry, "kernel!OpenFile", "~2av.sys",
        "fs.sys!FindShortName"},
-      {"wow64!NtOpenFile", "wow64cpu!CpuSimulate", kEntry, "~3av.sys", "fs.sys!FindShortName"}};
+      {"wow64!NtOpenFile", "wow64cpu!CpuSimulate", kPlantEntry, "~3av.sys",
+       "fs.sys!FindShortName"}};
   const Path last = {"kernel!MmAccessFault", "kernel!ResolveHardFault",
                      "kernel!PageRead",      "~1fs.sys",
                      "storport.sys!StartIo", "kernel!WaitForPage"};
@@ -113,18 +114,18 @@ void WorldBuilder::BuildBugPlants() {
                         "textlayout!FindGlyph", "textlayout!CompareGlyphKeys"},
                        8);
   p.menu_lock = under({"Explorer!Main", "user32!DispatchMessage", "Explorer!ShowMenu", "*Explorer",
-                       "user32!TrackPopupMenu", "ntdll!NtUserTrackPopupMenu", kEntry,
+                       "user32!TrackPopupMenu", "ntdll!NtUserTrackPopupMenu", kPlantEntry,
                        "~2win32k.sys", "graphics.sys!LockSurface", "graphics.sys!AcquireDeviceLock",
                        "kernel!AcquireLock", "kernel!SwitchThread"},
                       6);
   p.menu_lock_release =
       under({"Explorer!Main", "user32!DispatchMessage", "Explorer!ShowMenu", "*Explorer",
-             "user32!TrackPopupMenu", "ntdll!NtUserTrackPopupMenu", kEntry, "~2win32k.sys",
+             "user32!TrackPopupMenu", "ntdll!NtUserTrackPopupMenu", kPlantEntry, "~2win32k.sys",
              "graphics.sys!ReleaseDeviceLock", "kernel!ReleaseLock", "kernel!ReadyThread"},
             4);
   const auto compositor = [&](std::initializer_list<std::string_view> rest) {
-    Path path = {kStart, kThunk,        "dwm!ComposeLoop", "*dwm", "ntdll!NtGdiPresent",
-                 kEntry, "~1win32k.sys"};
+    Path path = {kStart,      kThunk,        "dwm!ComposeLoop", "*dwm", "ntdll!NtGdiPresent",
+                 kPlantEntry, "~1win32k.sys"};
     path.insert(path.end(), rest);
     return Variants(path, 4);
   };
@@ -158,20 +159,21 @@ void WorldBuilder::BuildNoisePlants() {
     path.insert(path.end(), rest);
     return Variants(path, 5);
   };
-  p.hold_until_settled =
-      folder({"kernelbase!ReadFile", "ntdll!NtReadFile", kEntry, "kernel!ReadFile", "fs.sys!Read",
-              "dp.sys!FilterRead", "dp.sys!HoldUntilSettled", "kernel!WaitForObject"});
-  p.read_direct = folder({"Explorer!ReadThumbnail", "kernelbase!ReadFile", "ntdll!NtReadFile",
-                          kEntry, "kernel!ReadFile", "fs.sys!ReadDirect", "kernel!WaitForObject"});
+  p.hold_until_settled = folder({"kernelbase!ReadFile", "ntdll!NtReadFile", kPlantEntry,
+                                 "kernel!ReadFile", "fs.sys!Read", "dp.sys!FilterRead",
+                                 "dp.sys!HoldUntilSettled", "kernel!WaitForObject"});
+  p.read_direct =
+      folder({"Explorer!ReadThumbnail", "kernelbase!ReadFile", "ntdll!NtReadFile", kPlantEntry,
+              "kernel!ReadFile", "fs.sys!ReadDirect", "kernel!WaitForObject"});
   // In the order of App, Browser, Explorer.
   for (std::string_view loop : {"App!Main", "Browser!Main", "Explorer!Main"}) {
     p.wait_for_input.stacks.push_back(
-        MakeStack({kStart, kThunk, loop, "user32!GetMessage", "ntdll!NtUserGetMessage", kEntry,
+        MakeStack({kStart, kThunk, loop, "user32!GetMessage", "ntdll!NtUserGetMessage", kPlantEntry,
                    "win32k.sys!GetMessage", "win32k.sys!WaitForInput", "kernel!SwitchThread"}));
   }
   p.housekeeping =
       Variants({kStart, kThunk, "svchost!HousekeepingLoop", "kernelbase!SleepEx", "ntdll!NtDelay",
-                kEntry, "kernel!DelayExecution", "kernel!SwitchThread"},
+                kPlantEntry, "kernel!DelayExecution", "kernel!SwitchThread"},
                1);
 }
 

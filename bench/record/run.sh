@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What recording costs: CPU time of the whole machine per operation of a workload,
+# without a recorder, under `culprit record --system` and under `perf record -g` of
+# the same events. A run without a recorder stands twice in every round: how far
+# the second is from the first is the noise of the rest.
+#
+#   bench/record/run.sh [ROUNDS] [WORKLOAD...]
+#
+# Workloads: pipe messaging redis nginx oltp fileio; those whose programs are not
+# installed are named and left out. Takes root, and a machine with nothing else to
+# do. Without operands: 3 rounds of all, some six minutes.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+culprit=${CULPRIT:-build-bench/culprit}
+rounds=${1:-3}
+[[ $# -gt 0 ]] && shift
+workloads=("$@")
+[[ ${#workloads[@]} -gt 0 ]] || workloads=(pipe messaging redis nginx oltp fileio)
+engines=(none again budget all)
+command -v perf >/dev/null && engines+=(perf)
+declare -A label=(
+  [none]='no recorder' [again]='no recorder, again' [budget]='culprit record'
+  [all]='culprit record --budget 0' [perf]='perf record -g'
+)
+[[ $EUID -eq 0 ]] || { echo "bench/record: recording takes root" >&2; exit 1; }
+[[ -x $culprit ]] || { echo "bench/record: no $culprit: ./do bench builds it, or set CULPRIT" >&2; exit 1; }
+
+work=$(mktemp -d)
+servers=()
+finish() {
+  for pid in "${servers[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
+  rm -rf "$work"
+}
+trap finish EXIT
+
+# ---- workloads: NAME_start once, NAME_run prints its number of operations ----
+
+declare -A needs=(
+  [pipe]=perf [messaging]=perf [redis]='redis-server redis-benchmark' [nginx]='nginx wrk'
+  [oltp]='mariadbd mariadb-install-db sysbench' [fileio]=sysbench
+)
+
+pipe_start() { :; }
+pipe_run() { perf bench -f simple sched pipe -l 100000 >/dev/null && echo 100000; }
+
+messaging_start() { :; }
+messaging_run() { perf bench -f simple sched messaging -g 4 -l 400 >/dev/null && echo 64000; }
+
+redis_start() {
+  redis-server --port 17379 --save '' --dir "$work" >/dev/null 2>&1 &
+  servers+=($!)
+}
+redis_run() { redis-benchmark -p 17379 -t get -c 20 -n 200000 -q >/dev/null && echo 200000; }
+
+nginx_start() {
+  mkdir "$work/www"
+  head -c 4096 /dev/zero >"$work/www/page"
+  cat >"$work/nginx.conf" <<CONF
+daemon off; user root; worker_processes 1; pid $work/nginx.pid; error_log /dev/null;
+events {}
+http { access_log off; server { listen 127.0.0.1:17380; root $work/www; } }
+CONF
+  nginx -c "$work/nginx.conf" >/dev/null 2>&1 &
+  servers+=($!)
+}
+nginx_run() {
+  wrk -t 1 -c 16 -d 3 http://127.0.0.1:17380/page | awk '/requests in/ { print $1 }'
+}
+
+oltp_flags() {
+  echo oltp_read_write --db-driver=mysql --mysql-socket="$work/db.sock" --mysql-user=root \
+    --mysql-db=test --tables=2 --table-size=10000 --threads=4
+}
+oltp_start() {
+  mariadb-install-db --no-defaults --user=root --datadir="$work/db" \
+    --auth-root-authentication-method=normal >/dev/null 2>&1
+  mariadbd --no-defaults --user=root --datadir="$work/db" --socket="$work/db.sock" \
+    --skip-networking >/dev/null 2>&1 &
+  servers+=($!)
+  for _ in $(seq 100); do [[ -S $work/db.sock ]] && break; sleep 0.1; done
+  # shellcheck disable=SC2046 # words are meant
+  sysbench $(oltp_flags) prepare >/dev/null
+}
+oltp_run() {
+  # shellcheck disable=SC2046
+  sysbench $(oltp_flags) --time=0 --events=3000 run >/dev/null && echo 3000
+}
+
+fileio_flags=(fileio --file-num=4 --file-total-size=64M --file-test-mode=rndrd
+              --file-extra-flags=direct)
+fileio_start() { (cd "$work" && sysbench "${fileio_flags[@]}" prepare >/dev/null); }
+fileio_run() {
+  (cd "$work" && sysbench "${fileio_flags[@]}" --time=0 --events=40000 run >/dev/null) && echo 40000
+}
+
+# ---- recorders ----
+
+recorder=
+start_recorder() {
+  recorder=
+  case $1 in
+    budget) "$culprit" record --system --force -o "$work/t.ctrace" >/dev/null 2>&1 & ;;
+    all) "$culprit" record --system --budget 0 --force -o "$work/t.ctrace" >/dev/null 2>&1 & ;;
+    perf)
+      perf record -a -g -B -o "$work/perf.data" -e cpu-clock/freq=1000/ -e sched:sched_switch \
+        -e sched:sched_waking -e block:block_rq_issue -e block:block_rq_complete >/dev/null 2>&1 &
+      ;;
+    *) return ;;
+  esac
+  recorder=$!
+  sleep 1.5
+  kill -0 "$recorder" 2>/dev/null || { echo "bench/record: ${label[$1]} does not run here" >&2; return 1; }
+}
+stop_recorder() {
+  [[ -n $recorder ]] || return 0
+  kill -INT "$recorder"
+  wait "$recorder" || true
+}
+
+# Microseconds of CPU time of all CPUs since boot, idle and waiting left out.
+busy_us() {
+  awk -v hz="$(getconf CLK_TCK)" '/^cpu / { printf "%.0f\n", ($2 + $3 + $4 + $7 + $8) * 1e6 / hz }' /proc/stat
+}
+
+# One run: CPU nanoseconds an operation.
+measure() {
+  local workload=$1 engine=$2 before after operations
+  start_recorder "$engine"
+  before=$(busy_us)
+  operations=$("${workload}_run")
+  after=$(busy_us)
+  stop_recorder
+  echo $(((after - before) * 1000 / operations))
+}
+
+median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+
+echo "machine: $(uname -m), $(nproc) CPUs, kernel $(uname -r), $(date +%F); $rounds rounds"
+for workload in "${workloads[@]}"; do
+  [[ -v needs[$workload] ]] || { echo "bench/record: there is no workload '$workload'" >&2; exit 1; }
+  missing=
+  for program in ${needs[$workload]}; do command -v "$program" >/dev/null || missing+=" $program"; done
+  if [[ -n $missing ]]; then
+    echo; echo "== $workload: left out, not installed:$missing"
+    continue
+  fi
+  "${workload}_start"
+  sleep 0.5
+  "${workload}_run" >/dev/null
+  for ((round = 0; round < rounds; ++round)); do
+    for ((i = 0; i < ${#engines[@]}; ++i)); do
+      # Each round begins with another one, so that drift meets all alike.
+      engine=${engines[(i + round) % ${#engines[@]}]}
+      measure "$workload" "$engine" >>"$work/$workload-$engine"
+    done
+  done
+  echo; echo "== $workload: CPU per operation, median"
+  base=$(median <"$work/$workload-none")
+  for engine in "${engines[@]}"; do
+    median <"$work/$workload-$engine" |
+      awk -v base="$base" -v name="${label[$engine]}" \
+        '{ printf "  %-28s %10.2f us  %5.2f\n", name, $1 / 1000, $1 / base }'
+  done
+done

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a Java flight recording.
+#include "import/fuzz_import.h"
+#include "import/importers.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return culprit::import_::FuzzImport(culprit::import_::JfrImporter(), data, size);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause OR GPL-2.0-only
+//
+// What differs between arm64 and x86-64: the registers of a thread in the
+// kernel, and where the count lives that tells interrupts from threads.
+#ifndef CULPRIT_RECORD_BPF_ARCHITECTURE_H_
+#define CULPRIT_RECORD_BPF_ARCHITECTURE_H_
+
+#include "kernel_types.h"
+
+enum { kServingSoftIrq = 0x100, kHardIrqMask = 0xff0000 };
+
+struct UserRegisters {
+  uint64_t program_counter;
+  uint64_t stack_pointer;
+  uint64_t frame_pointer;
+  uint64_t link_register;
+  bool in_syscall;  // else it came into the kernel by a fault or an interrupt
+};
+
+struct WriteCall {
+  unsigned int descriptor;
+  const char *text;
+  uint64_t length;
+};
+
+#if defined(__TARGET_ARCH_arm64)
+
+static __always_inline struct UserRegisters user_registers(struct task_struct *task) {
+  struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+  struct UserRegisters result = {.program_counter = regs->pc,
+                                 .stack_pointer = regs->sp,
+                                 .frame_pointer = regs->regs[29],
+                                 .link_register = regs->regs[30],
+                                 .in_syscall = regs->syscallno != -1};
+  return result;
+}
+
+enum { kWriteCall = 64 };
+
+static __always_inline struct WriteCall write_call(struct pt_regs *regs) {
+  struct WriteCall call = {
+      .descriptor = regs->regs[0], .text = (const char *)regs->regs[1], .length = regs->regs[2]};
+  return call;
+}
+
+static __always_inline uint32_t preempt_count(void) {
+  struct task_struct *task = bpf_get_current_task_btf();
+  return (uint32_t)task->thread_info.preempt_count;
+}
+
+#elif defined(__TARGET_ARCH_x86)
+
+// A variable of its own, except from 6.2 to 6.14.
+extern const int __preempt_count __ksym __weak;
+extern const struct pcpu_hot pcpu_hot __ksym __weak;
+
+static __always_inline struct UserRegisters user_registers(struct task_struct *task) {
+  struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+  struct UserRegisters result = {.program_counter = regs->ip,
+                                 .stack_pointer = regs->sp,
+                                 .frame_pointer = regs->bp,
+                                 .link_register = 0,
+                                 .in_syscall = (long)regs->orig_ax != -1};
+  return result;
+}
+
+enum { kWriteCall = 1 };
+
+static __always_inline struct WriteCall write_call(struct pt_regs *regs) {
+  struct WriteCall call = {
+      .descriptor = regs->di, .text = (const char *)regs->si, .length = regs->dx};
+  return call;
+}
+
+static __always_inline uint32_t preempt_count(void) {
+  if (&__preempt_count) return *(const int *)bpf_this_cpu_ptr(&__preempt_count);
+  if (&pcpu_hot) {
+    const struct pcpu_hot *hot = bpf_this_cpu_ptr(&pcpu_hot);
+    return hot->preempt_count;
+  }
+  return 0;
+}
+
+#endif
+#endif  // CULPRIT_RECORD_BPF_ARCHITECTURE_H_

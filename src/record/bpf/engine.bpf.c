@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause OR GPL-2.0-only
+//
+// The kernel side of the recorder: who runs when and where, who waits with
+// which stack and is woken by whom, samples, system calls, disk requests, marks.
+// records.h says what goes into the ring; the recorder (bpf_engine.cc) loads,
+// steers and reads.
+//
+// A wait is one record, made when the thread gets a CPU again. Its stacks are
+// taken at the switch-out if every wait is recorded. If only long ones are, few
+// of those begun are worth a stack, so they are taken late: the kernel's from
+// the sleeping thread at its switch-in, the user's when its system call returns.
+#include "architecture.h"
+#include "disks.h"
+#include "maps.h"
+#include "marks.h"
+#include "stacks.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+enum { kNoCpu = 0xffff };
+
+// The state of a thread met for the first time: it has been as it is now since
+// the recording began, because a new thread is met when it is made.
+static __always_inline struct ThreadState *state_of(struct task_struct *task, bool on_cpu) {
+  struct ThreadState *state =
+      bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+  if (!state) {
+    COUNT(no_storage, 1);
+    return 0;
+  }
+  if (!state->known) {
+    state->known = 1;
+    if (on_cpu) {
+      state->in_ns = policy.begin_ns;
+    } else {
+      state->out_ns = policy.begin_ns;
+      state->out_cpu = kNoCpu;
+      state->flags = kSinceBegin;
+    }
+  }
+  return state;
+}
+
+static __always_inline unsigned int state_bits(struct task_struct *task) {
+  if (bpf_core_field_exists(task->__state)) return task->__state;
+  return (unsigned int)BPF_CORE_READ((struct task_struct___state *)task, state);
+}
+
+static __always_inline void forget_wake_up(struct ThreadState *state) {
+  state->wake_ns = 0;
+  state->waker_tid = 0;
+  state->wake_device = 0;
+  state->waker_user_stack = 0;
+  state->waker_kernel_stack = 0;
+  state->flags &= ~(kWakeHardIrq | kWakeSoftIrq | kWakeEarly);
+}
+
+// ---- time that is not told by a record of its own ---------------------------
+
+// Often enough that samples find their place.
+enum { kTellLeftOutNs = 100000000 };
+
+static __always_inline void leave_out(struct ThreadState *state, uint64_t now, bool lost) {
+  uint64_t wake_ns = now;
+  if (state->flags & kWasRunnable)
+    wake_ns = state->out_ns;
+  else if (state->wake_ns)
+    wake_ns = state->wake_ns > state->out_ns ? state->wake_ns : state->out_ns;
+  state->left_wait_ns += wake_ns - state->out_ns;
+  state->left_ready_ns += now - wake_ns;
+  state->left_count += 1;
+  state->left_lost += lost;
+  COUNT(left_out, 1);
+}
+
+// `runs`: from end_ns on it is on this CPU.
+static __always_inline bool tell_left_out(struct ThreadState *state, uint32_t tid, uint64_t end_ns,
+                                          bool runs) {
+  if (!state->left_count) return true;
+  struct LeftOutRecord *record = reserve(sizeof(*record));
+  if (!record) return false;
+  fill_head(&record->head, kLeftOutRecord, end_ns, tid);
+  if (!runs) record->head.cpu = kNoCpu;
+  record->run_ns = state->run_ns;
+  record->wait_ns = state->left_wait_ns;
+  record->ready_ns = state->left_ready_ns;
+  record->count = state->left_count;
+  record->lost = state->left_lost;
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  state->left_wait_ns = 0;
+  state->left_ready_ns = 0;
+  state->left_count = 0;
+  state->left_lost = 0;
+  state->run_ns = 0;
+  state->told_ns = end_ns;
+  return true;
+}
+
+// ---- switches ---------------------------------------------------------------
+
+static __always_inline void fill_wait(struct WaitRecord *record, struct ThreadState *state,
+                                      uint64_t now, uint32_t tid) {
+  fill_head(&record->head, kWaitRecord, now, tid);
+  record->head.flags = state->flags;
+  record->out_ns = state->out_ns;
+  record->wake_ns = state->wake_ns;
+  record->user_stack = state->user_stack;
+  record->kernel_stack = state->kernel_stack;
+  record->waker_user_stack = state->waker_user_stack;
+  record->waker_kernel_stack = state->waker_kernel_stack;
+  record->waker_tid = state->waker_tid;
+  record->holder_tid = state->holder_tid;
+  record->wake_device = state->wake_device;
+  record->waker_cpu = state->waker_cpu;
+  record->out_cpu = state->out_cpu;
+}
+
+static __always_inline void tell_gone(struct ThreadState *state, uint64_t now, uint32_t tid) {
+  state->out_ns = now;
+  state->gone = 1;
+  if (!tell_left_out(state, tid, state->out_ns, false)) return;
+  struct GoneRecord *record = reserve(sizeof(*record));
+  if (!record) return;
+  fill_head(&record->head, kGoneRecord, now, tid);
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid, uint64_t now) {
+  struct ThreadState *state = state_of(task, false);
+  if (!state) return;
+  const uint32_t tid = task->pid;
+  if (!state->out_ns) {
+    state->out_ns = state->in_ns;
+    state->flags |= kSwitchOutLost;
+    state->run_ns = 0;
+  }
+  // Nobody woke it since: it was only waiting for a CPU.
+  if ((state->flags & kSinceBegin) && !state->wake_ns) state->flags |= kWasRunnable;
+  if (now - state->out_ns < policy.min_wait_ns && !(state->flags & (kSinceBegin | kNewThread))) {
+    leave_out(state, now, false);
+    if (now - state->told_ns > kTellLeftOutNs) tell_left_out(state, tid, now, true);
+  } else {
+    if (!state->holder_tid) state->holder_tid = prev_tid;
+    if (!(state->flags & (kWasRunnable | kNewThread))) {
+      if (!state->kernel_stack) state->kernel_stack = capture_kernel_stack_of(task, kSwitchSlot);
+      if (!state->user_stack && policy.user_stacks && policy.min_wait_ns &&
+          !is_kernel_thread(task) && user_registers(task).in_syscall) {
+        state->flags |= kUserStackLate;
+        state->want_user_stack = 1;
+      }
+    }
+    struct WaitRecord *record = 0;
+    if (tell_left_out(state, tid, state->out_ns, false)) record = reserve(sizeof(*record));
+    if (record) {
+      fill_wait(record, state, now, tid);
+      bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+      state->run_ns = 0;
+      state->told_ns = now;
+    } else {
+      leave_out(state, now, true);
+    }
+  }
+  forget_wake_up(state);
+  state->flags = 0;
+  state->out_ns = 0;
+  state->in_ns = now;
+  state->holder_tid = 0;
+}
+
+static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint32_t next_tid,
+                                      uint64_t now, bool preempt) {
+  struct ThreadState *state = state_of(task, true);
+  if (!state) return;
+  // It was believed to sleep: the switch-in came just before the recording.
+  if (state->out_ns) get_cpu(task, 0, now);
+  const uint64_t ran_ns = now - state->in_ns;
+  state->run_ns += ran_ns;
+  COUNT(busy_ns, ran_ns);
+  const unsigned int bits = state_bits(task);
+  if (bits & kTaskDead) {
+    tell_gone(state, now, task->pid);
+    return;
+  }
+  const bool runnable = preempt || bits == 0;
+  if (runnable) forget_wake_up(state);
+  state->out_ns = now;
+  state->out_cpu = bpf_get_smp_processor_id();
+  state->flags =
+      (state->flags & (kWakeHardIrq | kWakeSoftIrq | kWakeEarly)) | (runnable ? kWasRunnable : 0);
+  state->holder_tid = runnable ? next_tid : 0;
+  state->user_stack = 0;
+  state->kernel_stack = 0;
+  const bool eager = policy.min_wait_ns == 0;
+  if (eager) state->kernel_stack = capture_kernel_stack(ctx, kSwitchSlot, false);
+  // A page fault returns by no system call at which to take the stack later.
+  if (!is_kernel_thread(task) && (eager || (!runnable && !user_registers(task).in_syscall))) {
+    state->user_stack = capture_user_stack(ctx, kSwitchSlot);
+  }
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next) {
+  const uint64_t now = bpf_ktime_get_ns();
+  if (!is_recorded_at(now)) return 0;
+  if (prev->pid && is_target(prev)) leave_cpu(ctx, prev, next->pid, now, preempt);
+  if (next->pid && is_target(next)) get_cpu(next, prev->pid, now);
+  return 0;
+}
+
+// ---- wake-ups ---------------------------------------------------------------
+
+static __always_inline void note_waker(void *ctx, struct ThreadState *state, uint64_t now,
+                                       bool with_stacks) {
+  const uint32_t count = preempt_count();
+  const bool hard = (count & kHardIrqMask) != 0;
+  const bool soft = (count & kServingSoftIrq) != 0;
+  struct task_struct *current = bpf_get_current_task_btf();
+  state->wake_ns = now;
+  state->waker_tid = current->pid;
+  state->waker_cpu = bpf_get_smp_processor_id();
+  state->waker_user_stack = 0;
+  state->waker_kernel_stack = 0;
+  state->wake_device = 0;
+  if (hard) state->flags |= kWakeHardIrq;
+  if (soft) state->flags |= kWakeSoftIrq;
+  if (hard || soft) {
+    const uint32_t zero = 0;
+    const struct LastDisk *disk = bpf_map_lookup_elem(&last_disk, &zero);
+    if (disk && now - disk->time_ns < kDiskMemoryNs) state->wake_device = disk->device;
+  }
+  if (!with_stacks) return;
+  // Of an interrupt the stack tells which device it was.
+  if (policy.waker_stacks || hard || soft) {
+    state->waker_kernel_stack = capture_kernel_stack(ctx, kWakingSlot, hard || soft);
+  }
+  if (policy.waker_stacks && !hard && current->pid && !is_kernel_thread(current)) {
+    state->waker_user_stack = capture_user_stack(ctx, kWakingSlot);
+  }
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task) {
+  const uint64_t now = bpf_ktime_get_ns();
+  if (!is_recorded_at(now) || !is_target(task)) return 0;
+  struct ThreadState *state = state_of(task, task->on_cpu);
+  if (!state) return 0;
+  if (!state->out_ns) {
+    // It is about to wait, or thought better of it; the next switch tells.
+    forget_wake_up(state);
+    state->flags |= kWakeEarly;
+    note_waker(ctx, state, now, policy.min_wait_ns == 0);
+    return 0;
+  }
+  if (state->wake_ns && !(state->flags & kWakeEarly)) return 0;
+  if (state->flags & kWasRunnable) return 0;
+  forget_wake_up(state);
+  note_waker(ctx, state, now, now - state->out_ns >= policy.min_wait_ns);
+  return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *task) {
+  const uint64_t now = bpf_ktime_get_ns();
+  if (!is_recorded_at(now) || !is_target(task)) return 0;
+  struct ThreadState *state = state_of(task, false);
+  if (!state) return 0;
+  state->out_ns = now;
+  state->flags = kNewThread;
+  note_waker(ctx, state, now, true);
+  return 0;
+}
+
+// ---- who is recorded --------------------------------------------------------
+
+static __always_inline void add_target(uint32_t tgid) {
+  const uint8_t member = 1;
+  if (tgid != self_tgid) bpf_map_update_elem(&targets, &tgid, &member, BPF_ANY);
+}
+
+// An id can be given out again before the kernel is done with its former owner:
+// on_free comes a grace period after the exit. So lives are counted.
+static __always_inline void add_child(uint32_t tgid) {
+  uint8_t *lives = bpf_map_lookup_elem(&targets, &tgid);
+  if (lives) {
+    *lives += 1;
+  } else {
+    add_target(tgid);
+  }
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
+  if (!whole_system && parent->tgid != child->tgid && is_target(parent)) add_child(child->tgid);
+  return 0;
+}
+
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *task) {
+  const uint32_t tgid = task->tgid;
+  if (whole_system || task->pid != task->tgid) return 0;
+  uint8_t *lives = bpf_map_lookup_elem(&targets, &tgid);
+  if (lives && *lives > 1) {
+    *lives -= 1;
+  } else if (lives) {
+    bpf_map_delete_elem(&targets, &tgid);
+  }
+  return 0;
+}
+
+static __always_inline bool has_wanted_name(const char *name) {
+  for (uint32_t k = 0; k < kMaxNames; ++k) {
+    if (k >= wanted_names) break;
+    bool same = true;
+    for (uint32_t i = 0; i < kNameBytes; ++i) {
+      if (name[i] != wanted_name[k][i]) {
+        same = false;
+        break;
+      }
+      if (!name[i]) break;
+    }
+    if (same) return true;
+  }
+  return false;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task) {
+  char name[kNameBytes] = {};
+  if (whole_system || !wanted_names) return 0;
+  bpf_get_current_comm(name, sizeof(name));
+  if (has_wanted_name(name)) add_target(task->tgid);
+  return 0;
+}
+
+// ---- samples ----------------------------------------------------------------
+
+SEC("perf_event")
+int on_sample(struct bpf_perf_event_data *ctx) {
+  const uint64_t now = bpf_ktime_get_ns();
+  struct task_struct *task = bpf_get_current_task_btf();
+  if (!is_recorded_at(now) || !task->pid || !is_target(task)) return 0;
+  const uint64_t kernel_stack = capture_kernel_stack(ctx, kSampleSlot, false);
+  const uint64_t user_stack = is_kernel_thread(task) ? 0 : capture_user_stack(ctx, kSampleSlot);
+  struct SampleRecord *record = reserve(sizeof(*record));
+  if (!record) return 0;
+  fill_head(&record->head, kSampleRecord, now, task->pid);
+  record->kernel_stack = kernel_stack;
+  record->user_stack = user_stack;
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  return 0;
+}
+
+// ---- system calls -----------------------------------------------------------
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number) {
+  const uint64_t now = bpf_ktime_get_ns();
+  struct task_struct *task = bpf_get_current_task_btf();
+  if (!is_recorded_at(now) || !is_target(task)) return 0;
+  struct ThreadState *state = state_of(task, true);
+  if (!state) return 0;
+  state->syscall_ns = now;
+  state->syscall_number = number;
+  return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result) {
+  struct task_struct *task = bpf_get_current_task_btf();
+  struct ThreadState *state = bpf_task_storage_get(&threads, task, 0, 0);
+  if (!state || !state->syscall_ns) return 0;
+  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t enter_ns = state->syscall_ns;
+  state->syscall_ns = 0;
+  if (!is_recorded_at(now) || now - enter_ns < policy.min_syscall_ns) return 0;
+  const uint64_t user_stack = policy.syscall_stacks ? capture_user_stack(ctx, kSyscallSlot) : 0;
+  struct SyscallRecord *record = reserve(sizeof(*record));
+  if (!record) return 0;
+  fill_head(&record->head, kSyscallRecord, now, task->pid);
+  record->enter_ns = enter_ns;
+  record->result = result;
+  record->user_stack = user_stack;
+  record->number = state->syscall_number;
+  record->pad = 0;
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_late_stack, struct pt_regs *regs, long result) {
+  struct task_struct *task = bpf_get_current_task_btf();
+  struct ThreadState *state = bpf_task_storage_get(&threads, task, 0, 0);
+  if (!state || !state->want_user_stack) return 0;
+  state->want_user_stack = 0;
+  const uint64_t user_stack = capture_user_stack(ctx, kSyscallSlot);
+  struct LateStackRecord *record = reserve(sizeof(*record));
+  if (!record) return 0;
+  fill_head(&record->head, kLateStackRecord, bpf_ktime_get_ns(), task->pid);
+  record->user_stack = user_stack;
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  return 0;
+}
+
+// ---- what is open -----------------------------------------------------------
+
+SEC("iter/task")
+int tell_open(struct bpf_iter__task *ctx) {
+  struct task_struct *task = ctx->task;
+  if (!task || !task->pid || !is_target(task)) return 0;
+  struct ThreadState *state = bpf_task_storage_get(&threads, task, 0, 0);
+  const uint64_t now = bpf_ktime_get_ns();
+  struct OpenRecord record = {};
+  const bool known = state && state->known;
+  if (known && state->gone) return 0;
+  // Made after the end of the recording.
+  if (!known && task->start_time >= policy.begin_ns) return 0;
+  const bool on_cpu = known ? !state->out_ns : task->on_cpu;
+  record.tgid = task->tgid;
+  if (on_cpu) {
+    record.flags = kOpenOnCpu;
+  } else {
+    const struct UserRegisters registers = user_registers(task);
+    record.program_counter = registers.program_counter;
+    record.stack_pointer = registers.stack_pointer;
+    record.frame_pointer = registers.frame_pointer;
+    record.link_register = registers.link_register;
+  }
+  if (known) {
+    if (!tell_left_out(state, task->pid, on_cpu ? state->in_ns : state->out_ns, false)) return 0;
+    if (!on_cpu && !state->kernel_stack) {
+      state->kernel_stack = capture_kernel_stack_of(task, kIteratorSlot);
+    }
+    fill_wait(&record.wait, state, now, task->pid);
+    record.syscall_enter_ns = state->syscall_ns;
+    record.syscall_number = state->syscall_number;
+    if (on_cpu) record.wait.out_ns = state->in_ns;
+  } else {
+    fill_head(&record.wait.head, kOpenRecord, now, task->pid);
+    record.wait.head.flags = kSinceBegin | (state_bits(task) == 0 ? kWasRunnable : 0);
+    record.wait.out_ns = policy.begin_ns;
+    record.wait.out_cpu = kNoCpu;
+    if (!on_cpu) record.wait.kernel_stack = capture_kernel_stack_of(task, kIteratorSlot);
+  }
+  record.wait.head.type = kOpenRecord;
+  put(&record, sizeof(record));
+  return 0;
+}

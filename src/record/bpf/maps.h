@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause OR GPL-2.0-only
+//
+// What the programs share: the policy that the recorder writes, the ring, the
+// state kept for every thread, who is recorded, and the counters of each CPU.
+#ifndef CULPRIT_RECORD_BPF_MAPS_H_
+#define CULPRIT_RECORD_BPF_MAPS_H_
+
+#include "kernel_types.h"
+#include "records.h"
+
+enum { kMaxNames = 4 };
+
+const volatile uint32_t self_tgid = 0;
+const volatile uint32_t whole_system = 0;
+const volatile uint32_t wanted_names = 0;
+const volatile char wanted_name[kMaxNames][kNameBytes] = {};
+
+volatile struct Policy policy = {.begin_ns = ~0ull,
+                                 .end_ns = ~0ull,
+                                 .user_stacks = 1,
+                                 .kernel_stacks = 1,
+                                 .waker_stacks = 1,
+                                 .syscall_stacks = 1};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 16 << 20);
+} ring SEC(".maps");
+
+struct ThreadState {
+  uint64_t in_ns;   // when it last got a CPU
+  uint64_t out_ns;  // when it lost it; 0: it runs
+  uint64_t wake_ns;
+  uint64_t user_stack;
+  uint64_t kernel_stack;
+  uint64_t waker_user_stack;
+  uint64_t waker_kernel_stack;
+  uint64_t told_ns;  // when its last record was made
+  uint64_t run_ns;   // since then
+  uint64_t left_wait_ns;
+  uint64_t left_ready_ns;
+  uint64_t syscall_ns;
+  uint32_t syscall_number;
+  uint32_t left_count;
+  uint32_t left_lost;
+  uint32_t waker_tid;
+  uint32_t holder_tid;
+  uint32_t wake_device;
+  uint16_t waker_cpu;
+  uint16_t out_cpu;
+  uint8_t known;  // all of the above is valid
+  uint8_t flags;  // WaitFlag
+  uint8_t want_user_stack;
+  uint8_t gone;  // it has had its last switch-out
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __type(key, int);
+  __type(value, struct ThreadState);
+} threads SEC(".maps");
+
+// By process id; children of a member are members.
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 65536);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __type(key, uint32_t);
+  __type(value, uint8_t);
+} targets SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, uint32_t);
+  __type(value, struct Counters);
+} counters SEC(".maps");
+
+static __always_inline struct Counters *cpu_counters(void) {
+  const uint32_t zero = 0;
+  return bpf_map_lookup_elem(&counters, &zero);
+}
+
+#define COUNT(field, amount)                     \
+  do {                                           \
+    struct Counters *counters_ = cpu_counters(); \
+    if (counters_) counters_->field += (amount); \
+  } while (0)
+
+static __always_inline void count_stack(void) { COUNT(stacks, 1); }
+static __always_inline void count_new_stack(void) { COUNT(new_stacks, 1); }
+static __always_inline void count_failed_stack(void) { COUNT(failed_stacks, 1); }
+
+static __always_inline void count_put(bool stored, uint32_t bytes) {
+  struct Counters *c = cpu_counters();
+  if (!c) return;
+  if (stored) {
+    c->records += 1;
+    c->ring_bytes += bytes + 8;
+  } else {
+    c->lost_records += 1;
+    c->lost_bytes += bytes;
+  }
+}
+
+static __always_inline bool put(void *record, uint32_t bytes) {
+  const bool stored = bpf_ringbuf_output(&ring, record, bytes, BPF_RB_NO_WAKEUP) == 0;
+  count_put(stored, bytes);
+  return stored;
+}
+
+static __always_inline void *reserve(uint32_t bytes) {
+  void *record = bpf_ringbuf_reserve(&ring, bytes, 0);
+  count_put(record != 0, bytes);
+  return record;
+}
+
+static __always_inline void fill_head(struct RecordHead *head, uint8_t type, uint64_t time_ns,
+                                      uint32_t tid) {
+  head->time_ns = time_ns;
+  head->tid = tid;
+  head->type = type;
+  head->flags = 0;
+  head->cpu = bpf_get_smp_processor_id();
+}
+
+static __always_inline bool is_recorded_at(uint64_t now) {
+  return now >= policy.begin_ns && now < policy.end_ns;
+}
+
+static __always_inline bool is_target(struct task_struct *task) {
+  const uint32_t tgid = task->tgid;
+  if (whole_system) return task->pid != 0 && tgid != self_tgid;
+  return bpf_map_lookup_elem(&targets, &tgid) != 0;
+}
+
+static __always_inline bool is_kernel_thread(struct task_struct *task) {
+  return (task->flags & kKernelThread) != 0;
+}
+
+#endif  // CULPRIT_RECORD_BPF_MAPS_H_

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause OR GPL-2.0-only
+//
+// What programs write to trace_marker.
+#ifndef CULPRIT_RECORD_BPF_MARKS_H_
+#define CULPRIT_RECORD_BPF_MARKS_H_
+
+#include "architecture.h"
+#include "maps.h"
+
+// The kernel's own code for trace_marker cannot be probed, but what leads to it
+// can: the function that all writes go through or, where functions cannot be
+// probed at all, the system call. Only one of the two programs is loaded.
+enum { kTraceFsMagic = 0x74726163 };
+const volatile uint64_t marker_inode = 0;
+
+static __always_inline bool is_marker(struct file *file) {
+  struct inode *inode = BPF_CORE_READ(file, f_inode);
+  return BPF_CORE_READ(inode, i_ino) == marker_inode &&
+         BPF_CORE_READ(inode, i_sb, s_magic) == kTraceFsMagic;
+}
+
+static __always_inline void tell_mark(const char *text, uint64_t length) {
+  const uint64_t now = bpf_ktime_get_ns();
+  if (!is_recorded_at(now)) return;
+  struct MarkRecord *record = reserve(sizeof(*record));
+  if (!record) return;
+  const uint64_t ids = bpf_get_current_pid_tgid();
+  fill_head(&record->head, kMarkRecord, now, (uint32_t)ids);
+  record->tgid = ids >> 32;
+  uint32_t bytes = length < kMaxMarkBytes ? (uint32_t)length : kMaxMarkBytes;
+  // The verifier must see the bound.
+  asm volatile("%0 &= 0x1ff" : "+r"(bytes));
+  if (bytes > kMaxMarkBytes) bytes = kMaxMarkBytes;
+  record->length = bpf_probe_read_user(record->text, bytes, text) == 0 ? bytes : 0;
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+SEC("fentry/vfs_write")
+int BPF_PROG(on_write, struct file *file, const char *text, uint64_t length) {
+  if (is_marker(file)) tell_mark(text, length);
+  return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_write_call, struct pt_regs *regs, long number) {
+  if (number != kWriteCall) return 0;
+  const struct WriteCall call = write_call(regs);
+  struct task_struct *task = bpf_get_current_task_btf();
+  struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+  if (call.descriptor >= BPF_CORE_READ(table, max_fds)) return 0;
+  struct file *file = 0;
+  struct file **slot = BPF_CORE_READ(table, fd) + call.descriptor;
+  bpf_probe_read_kernel(&file, sizeof(file), slot);
+  if (file && is_marker(file)) tell_mark(call.text, call.length);
+  return 0;
+}
+
+#endif  // CULPRIT_RECORD_BPF_MARKS_H_

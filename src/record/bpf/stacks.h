@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause OR GPL-2.0-only
+//
+// Stacks as 64-bit hashes. A stack is captured into a scratch area of the CPU,
+// hashed, and told to the recorder once by a StackRecord; the set of those told
+// is bounded, what falls out of it is told again. 0 is no stack.
+//
+// capture_user_stack is the one place that knows how user frames are found: by
+// frame pointers, as the kernel does it.
+//
+// A program that can be interrupted by another one must not share its scratch
+// area: each passes its own slot.
+#ifndef CULPRIT_RECORD_BPF_STACKS_H_
+#define CULPRIT_RECORD_BPF_STACKS_H_
+
+#include "maps.h"
+
+enum ScratchSlot {
+  kSwitchSlot,
+  kWakingSlot,
+  kSampleSlot,
+  kSyscallSlot,
+  kBlockSlot,
+  kIteratorSlot,
+  kScratchSlots,
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, kScratchSlots);
+  __type(key, uint32_t);
+  __type(value, struct StackRecord);
+} scratch SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 65536);
+  __type(key, uint64_t);
+  __type(value, uint8_t);
+} told_stacks SEC(".maps");
+
+const volatile struct AddressRange irq_ranges[kMaxIrqRanges] = {};
+const volatile uint32_t irq_range_count = 0;
+
+// An interrupt's stack goes on into the code it interrupted, which has nothing
+// to do with it: the number of frames up to where the interrupt came in.
+static __noinline uint32_t frames_of_interrupt(struct StackRecord *stack, uint32_t count) {
+  if (!stack) return 0;
+  for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
+    if (i >= count) break;
+    const uint64_t address = stack->addresses[i];
+    for (uint32_t k = 0; k < kMaxIrqRanges; ++k) {
+      if (k >= irq_range_count) break;
+      if (address - irq_ranges[k].start < irq_ranges[k].end - irq_ranges[k].start) return i + 1;
+    }
+  }
+  return count;
+}
+
+static __noinline uint64_t name_stack(struct StackRecord *stack, uint32_t count, uint64_t seed,
+                                      uint32_t tgid) {
+  if (!stack) return 0;
+  if (count > kMaxStackFrames) count = kMaxStackFrames;
+  uint64_t id = seed + 0x9e3779b97f4a7c15ull;
+  for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
+    if (i >= count) break;
+    id = (id ^ stack->addresses[i]) * 0xff51afd7ed558ccdull;
+    id ^= id >> 32;
+  }
+  if (id == 0) id = 1;
+  count_stack();
+  if (bpf_map_lookup_elem(&told_stacks, &id)) return id;
+  fill_head(&stack->head, kStackRecord, bpf_ktime_get_ns(), (uint32_t)bpf_get_current_pid_tgid());
+  stack->id = id;
+  stack->tgid = tgid;
+  stack->count = count;
+  uint32_t bytes = sizeof(struct StackRecord) - (kMaxStackFrames - count) * sizeof(uint64_t);
+  // The verifier must see the bound.
+  asm volatile("%0 &= 0x7ff" : "+r"(bytes));
+  if (bytes > sizeof(struct StackRecord)) bytes = sizeof(struct StackRecord);
+  // Only what was really told counts as told.
+  if (put(stack, bytes)) {
+    const uint8_t told = 1;
+    bpf_map_update_elem(&told_stacks, &id, &told, BPF_ANY);
+    count_new_stack();
+  }
+  return id;
+}
+
+static __always_inline struct StackRecord *scratch_of(uint32_t slot) {
+  return bpf_map_lookup_elem(&scratch, &slot);
+}
+
+static __always_inline uint64_t capture_kernel_stack(void *ctx, uint32_t slot, bool interrupt) {
+  struct StackRecord *stack = scratch_of(slot);
+  if (!stack || !policy.kernel_stacks) return 0;
+  const long bytes = bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), 0);
+  if (bytes <= 0) {
+    count_failed_stack();
+    return 0;
+  }
+  uint32_t count = (uint32_t)bytes / sizeof(uint64_t);
+  if (interrupt) count = frames_of_interrupt(stack, count);
+  return name_stack(stack, count, 0, 0);
+}
+
+// Of a thread that does not run.
+static __always_inline uint64_t capture_kernel_stack_of(struct task_struct *task, uint32_t slot) {
+  struct StackRecord *stack = scratch_of(slot);
+  if (!stack || !policy.kernel_stacks) return 0;
+  const long bytes = bpf_get_task_stack(task, stack->addresses, sizeof(stack->addresses), 0);
+  if (bytes <= 0) {
+    count_failed_stack();
+    return 0;
+  }
+  return name_stack(stack, (uint32_t)bytes / sizeof(uint64_t), 0, 0);
+}
+
+// Of the current thread, which must not be a kernel thread.
+static __always_inline uint64_t capture_user_stack(void *ctx, uint32_t slot) {
+  struct StackRecord *stack = scratch_of(slot);
+  if (!stack || !policy.user_stacks) return 0;
+  const long bytes =
+      bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), BPF_F_USER_STACK);
+  if (bytes <= 0) {
+    count_failed_stack();
+    return 0;
+  }
+  // Equal addresses mean different code in another process, and after exec.
+  struct task_struct *task = bpf_get_current_task_btf();
+  const uint64_t seed = ((uint64_t)task->tgid << 32) ^ task->self_exec_id;
+  return name_stack(stack, (uint32_t)bytes / sizeof(uint64_t), seed, task->tgid);
+}
+
+#endif  // CULPRIT_RECORD_BPF_STACKS_H_

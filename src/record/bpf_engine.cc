@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifdef CULPRIT_HAS_BPF_ENGINE
+#include "record/bpf_engine.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstring>
+
+#include "record/perf_ring.h"
+
+namespace culprit::record {
+// It speaks of the types of bpf/records.h, which are in this namespace.
+#include "engine.skel.h"
+namespace {
+
+constexpr const char* kMarkerPaths[] = {"/sys/kernel/tracing/trace_marker",
+                                        "/sys/kernel/debug/tracing/trace_marker"};
+
+// libbpf explains failures only by printing; the last lines become the hint.
+std::string& LibbpfSaid() {
+  static std::string said;
+  return said;
+}
+
+int KeepWhatLibbpfSays(libbpf_print_level level, const char* format, va_list arguments) {
+  if (level != LIBBPF_WARN) return 0;
+  char line[512];
+  const int length = vsnprintf(line, sizeof(line), format, arguments);
+  if (length > 0 && LibbpfSaid().size() < 2000) LibbpfSaid() += line;
+  return length;
+}
+
+Error LoadError(int code) {
+  Error error{.message = "cannot load the recorder's kernel programs: " +
+                         std::string(strerror(code < 0 ? -code : code))};
+  std::string said = LibbpfSaid();
+  said.resize(std::min(said.size(), said.find('\n')));
+  if (code == -EPERM || code == -EACCES) {
+    error.hint = "run as root, or give the program CAP_BPF and CAP_PERFMON";
+  } else if (access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
+    error.hint = "this kernel has no BTF (/sys/kernel/btf/vmlinux)";
+  } else {
+    error.hint = said;
+  }
+  return error;
+}
+
+// Which program sees writes to trace_marker.
+enum class MarkProgram { kNone, kFunction, kSystemCall };
+
+uint64_t MarkerInode() {
+  struct stat found = {};
+  for (const char* path : kMarkerPaths) {
+    if (stat(path, &found) == 0) return found.st_ino;
+  }
+  return 0;
+}
+
+void SetConstants(engine& skeleton, const EngineOptions& options) {
+  engine::engine__rodata& constants = *skeleton.rodata;
+  constants.self_tgid = static_cast<uint32_t>(getpid());
+  constants.whole_system = options.whole_system ? 1 : 0;
+  constants.marker_inode = MarkerInode();
+  constants.wanted_names =
+      static_cast<uint32_t>(std::min(options.names.size(), std::size(constants.wanted_name)));
+  for (uint32_t i = 0; i < constants.wanted_names; ++i) {
+    // The kernel cuts names the same way.
+    const std::string name = options.names[i].substr(0, kNameBytes - 1);
+    std::copy(name.begin(), name.end(), constants.wanted_name[i]);
+  }
+  constants.irq_range_count =
+      static_cast<uint32_t>(std::min<size_t>(options.irq_entries.size(), kMaxIrqRanges));
+  for (uint32_t i = 0; i < constants.irq_range_count; ++i) {
+    constants.irq_ranges[i] = options.irq_entries[i];
+  }
+}
+
+void ChoosePrograms(engine& skeleton, const EngineOptions& options, MarkProgram marks) {
+  auto& programs = skeleton.progs;
+  bpf_program__set_autoload(programs.on_sys_enter, options.syscalls);
+  bpf_program__set_autoload(programs.on_sys_exit, options.syscalls);
+  bpf_program__set_autoload(programs.on_issue, options.blocks);
+  bpf_program__set_autoload(programs.on_complete, options.blocks);
+  bpf_program__set_autoload(programs.on_sample, options.sample_period_ns > 0);
+  bpf_program__set_autoload(programs.on_write, marks == MarkProgram::kFunction);
+  bpf_program__set_autoload(programs.on_write_call, marks == MarkProgram::kSystemCall);
+  // Attached by hand, when they are wanted.
+  bpf_program__set_autoattach(programs.on_sample, false);
+  bpf_program__set_autoattach(programs.on_late_stack, false);
+  bpf_program__set_autoattach(programs.tell_open, false);
+}
+
+struct DestroyLink {
+  void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+};
+using Link = std::unique_ptr<bpf_link, DestroyLink>;
+
+}  // namespace
+
+struct BpfEngine::State {
+  ~State() {
+    links.clear();
+    for (const int fd : sample_fds) close(fd);
+    if (ring != nullptr) ring_buffer__free(ring);
+    if (skeleton != nullptr) engine__destroy(skeleton);
+    if (stats_fd >= 0) close(stats_fd);
+  }
+
+  Status Load(const EngineOptions& options);
+  Status AttachSamples(int64_t period_ns);
+  template <class Visit>
+  void ForEachProgram(Visit visit) const;
+
+  engine* skeleton = nullptr;
+  ring_buffer* ring = nullptr;
+  MarkProgram marks = MarkProgram::kNone;
+  std::vector<Link> links;
+  std::vector<int> sample_fds;
+  Link late_stacks;
+  Link open_iterator;
+  int stats_fd = -1;
+  const std::function<void(std::string_view)>* visitor = nullptr;
+};
+
+// A kernel may refuse the probe of a function; all else must load.
+Status BpfEngine::State::Load(const EngineOptions& options) {
+  std::vector<MarkProgram> choices = {MarkProgram::kNone};
+  if (options.marks && MarkerInode() != 0) {
+    choices = {MarkProgram::kFunction, MarkProgram::kSystemCall, MarkProgram::kNone};
+  }
+  int code = 0;
+  for (const MarkProgram choice : choices) {
+    LibbpfSaid().clear();
+    skeleton = engine__open();
+    if (skeleton == nullptr) return LoadError(-errno);
+    SetConstants(*skeleton, options);
+    ChoosePrograms(*skeleton, options, choice);
+    bpf_map__set_max_entries(skeleton->maps.ring, static_cast<uint32_t>(options.ring_bytes));
+    code = engine__load(skeleton);
+    marks = choice;
+    if (code == 0) break;
+    engine__destroy(skeleton);
+    skeleton = nullptr;
+  }
+  return code == 0 ? Status() : Status(LoadError(code));
+}
+
+Status BpfEngine::State::AttachSamples(int64_t period_ns) {
+  for (const int cpu : OnlineCpus()) {
+    perf_event_attr attr = {};
+    attr.type = PERF_TYPE_SOFTWARE;
+    attr.config = PERF_COUNT_SW_CPU_CLOCK;
+    attr.sample_period = static_cast<uint64_t>(period_ns);
+    const int fd = OpenPerfEvent(attr, -1, cpu);
+    if (fd < 0) return ErrnoError("open the sampling clock of a CPU", "");
+    Link link(bpf_program__attach_perf_event(skeleton->progs.on_sample, fd));
+    if (link == nullptr) {
+      close(fd);
+      return ErrnoError("attach to the sampling clock", "");
+    }
+    // The link owns the descriptor.
+    links.push_back(std::move(link));
+    sample_fds.push_back(dup(fd));
+  }
+  return {};
+}
+
+template <class Visit>
+void BpfEngine::State::ForEachProgram(Visit visit) const {
+  bpf_program* program = nullptr;
+  bpf_object__for_each_program(program, skeleton->obj) {
+    if (!bpf_program__autoload(program)) continue;
+    bpf_prog_info info = {};
+    uint32_t length = sizeof(info);
+    if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length) == 0) visit(info);
+  }
+}
+
+BpfEngine::BpfEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+BpfEngine::~BpfEngine() = default;
+
+bool BpfEngine::Built() { return true; }
+
+Result<std::unique_ptr<BpfEngine>> BpfEngine::Start(const EngineOptions& options) {
+  libbpf_set_print(&KeepWhatLibbpfSays);
+  std::unique_ptr<BpfEngine> engine(new BpfEngine(std::make_unique<State>()));
+  State& s = *engine->state_;
+  CULPRIT_TRY(s.Load(options));
+  if (const int code = engine__attach(s.skeleton); code != 0) return LoadError(code);
+  if (options.sample_period_ns > 0) CULPRIT_TRY(s.AttachSamples(options.sample_period_ns));
+  s.open_iterator.reset(bpf_program__attach_iter(s.skeleton->progs.tell_open, nullptr));
+  const auto forward = [](void* state, void* data, size_t size) {
+    (*static_cast<State*>(state)->visitor)({static_cast<const char*>(data), size});
+    return 0;
+  };
+  s.ring = ring_buffer__new(bpf_map__fd(s.skeleton->maps.ring), forward, &s, nullptr);
+  if (s.ring == nullptr) return LoadError(-errno);
+  s.stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+  return engine;
+}
+
+Status BpfEngine::AddTarget(int64_t pid) {
+  const auto key = static_cast<uint32_t>(pid);
+  const uint8_t member = 1;
+  const int map = bpf_map__fd(state_->skeleton->maps.targets);
+  if (bpf_map_update_elem(map, &key, &member, BPF_ANY) != 0) {
+    return ErrnoError("record process " + std::to_string(pid), "");
+  }
+  return {};
+}
+
+void BpfEngine::Begin(int64_t begin_ns) {
+  state_->skeleton->data->policy.begin_ns = static_cast<uint64_t>(begin_ns);
+}
+
+void BpfEngine::End(int64_t end_ns) {
+  state_->skeleton->data->policy.end_ns = static_cast<uint64_t>(end_ns);
+}
+
+Policy BpfEngine::policy() const { return state_->skeleton->data->policy; }
+
+Status BpfEngine::SetPolicy(const Policy& policy) {
+  State& s = *state_;
+  // Before the first wait that counts on it.
+  if (policy.min_wait_ns > 0 && s.late_stacks == nullptr) {
+    s.late_stacks.reset(bpf_program__attach(s.skeleton->progs.on_late_stack));
+    if (s.late_stacks == nullptr) return ErrnoError("attach to the end of system calls", "");
+  }
+  auto& shared = s.skeleton->data->policy;
+  shared.min_wait_ns = policy.min_wait_ns;
+  shared.min_syscall_ns = policy.min_syscall_ns;
+  shared.user_stacks = policy.user_stacks;
+  shared.kernel_stacks = policy.kernel_stacks;
+  shared.waker_stacks = policy.waker_stacks;
+  shared.syscall_stacks = policy.syscall_stacks;
+  if (policy.min_wait_ns == 0) s.late_stacks.reset();
+  return {};
+}
+
+Status BpfEngine::SetSamplePeriod(int64_t period_ns) {
+  auto period = static_cast<uint64_t>(period_ns);
+  for (const int fd : state_->sample_fds) {
+    if (ioctl(fd, PERF_EVENT_IOC_PERIOD, &period) != 0) {
+      return ErrnoError("change the sampling period", "");
+    }
+  }
+  return {};
+}
+
+Status BpfEngine::Drain(const std::function<void(std::string_view)>& visitor) {
+  state_->visitor = &visitor;
+  const int code = ring_buffer__consume(state_->ring);
+  state_->visitor = nullptr;
+  if (code < 0) {
+    return Error{.message = "cannot read the ring: " + std::string(strerror(-code))};
+  }
+  return {};
+}
+
+Status BpfEngine::TellOpen() {
+  if (state_->open_iterator == nullptr) return {};
+  const int fd = bpf_iter_create(bpf_link__fd(state_->open_iterator.get()));
+  if (fd < 0) return ErrnoError("list the kernel's threads", "");
+  char buffer[256];
+  while (read(fd, buffer, sizeof(buffer)) > 0) {
+  }
+  close(fd);
+  return {};
+}
+
+EngineCounters BpfEngine::ReadCounters() const {
+  EngineCounters result;
+  const int cpus = libbpf_num_possible_cpus();
+  if (cpus <= 0) return result;
+  std::vector<Counters> all(static_cast<size_t>(cpus));
+  const uint32_t key = 0;
+  if (bpf_map_lookup_elem(bpf_map__fd(state_->skeleton->maps.counters), &key, all.data()) != 0) {
+    return result;
+  }
+  for (const Counters& each : all) {
+    Counters& total = result.total;
+    total.records += each.records;
+    total.lost_records += each.lost_records;
+    total.lost_bytes += each.lost_bytes;
+    total.stacks += each.stacks;
+    total.new_stacks += each.new_stacks;
+    total.failed_stacks += each.failed_stacks;
+    total.no_storage += each.no_storage;
+    total.left_out += each.left_out;
+    total.busy_ns += each.busy_ns;
+    total.ring_bytes += each.ring_bytes;
+    result.lost_records.push_back(each.lost_records);
+  }
+  return result;
+}
+
+uint64_t BpfEngine::KernelTimeNs() const {
+  uint64_t total_ns = 0;
+  state_->ForEachProgram([&](const bpf_prog_info& info) { total_ns += info.run_time_ns; });
+  return total_ns;
+}
+
+uint64_t BpfEngine::Runs() const {
+  uint64_t runs = 0;
+  state_->ForEachProgram([&](const bpf_prog_info& info) { runs += info.run_cnt; });
+  return runs;
+}
+
+uint64_t BpfEngine::ring_bytes() const { return bpf_map__max_entries(state_->skeleton->maps.ring); }
+
+bool BpfEngine::has_marks() const { return state_->marks != MarkProgram::kNone; }
+
+}  // namespace culprit::record
+#endif  // CULPRIT_HAS_BPF_ENGINE

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BpfEngine: the kernel programs of the recorder (bpf/engine.bpf.c), loaded,
+// attached and steered. They are gone when this object is, or when the process
+// ends in whatever way: nothing is pinned. Records come by Drain(); what they
+// mean is in bpf/records.h. One thread at a time.
+//
+// Needs a kernel with BTF (5.15 or newer) and CAP_BPF + CAP_PERFMON, and a
+// build with clang, bpftool and libbpf (cmake/bpf.cmake).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "record/bpf/records.h"
+
+namespace culprit::record {
+
+struct EngineOptions {
+  bool whole_system = false;
+  std::vector<std::string> names = {};  // of programs; whoever becomes one is recorded
+  bool syscalls = false;
+  bool marks = false;
+  bool blocks = true;
+  uint64_t ring_bytes = uint64_t{16} << 20;
+  int64_t sample_period_ns = 1'000'000;  // 0: no samples
+  std::vector<AddressRange> irq_entries = {};
+};
+
+struct EngineCounters {
+  Counters total = {};
+  std::vector<uint64_t> lost_records;  // by CPU
+};
+
+class BpfEngine {
+ public:
+  // Was the program built with it?
+  static bool Built();
+  // Loaded and attached; nothing is recorded before Begin().
+  static Result<std::unique_ptr<BpfEngine>> Start(const EngineOptions& options);
+  ~BpfEngine();
+
+  Status AddTarget(int64_t pid);
+  // The recording is [begin_ns, end_ns) of CLOCK_MONOTONIC.
+  void Begin(int64_t begin_ns);
+  void End(int64_t end_ns);
+
+  // Begin and end of `policy` are ignored. Takes effect at once.
+  Status SetPolicy(const Policy& policy);
+  Policy policy() const;
+  Status SetSamplePeriod(int64_t period_ns);
+
+  // Visits every record that is in the ring. The bytes are those of the ring:
+  // valid during the call.
+  Status Drain(const std::function<void(std::string_view)>& visitor);
+  // Makes an OpenRecord of every recorded thread.
+  Status TellOpen();
+
+  EngineCounters ReadCounters() const;
+  // CPU time of the programs so far; 0 if the kernel does not tell.
+  uint64_t KernelTimeNs() const;
+  // How often they ran.
+  uint64_t Runs() const;
+  uint64_t ring_bytes() const;
+  // Is there a program that sees writes to trace_marker?
+  bool has_marks() const;
+
+ private:
+  struct State;
+  explicit BpfEngine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace culprit::record

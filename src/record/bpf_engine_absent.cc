@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// In place of bpf_engine.cc where clang, bpftool or libbpf were missing when the
+// program was built: there is never an engine.
+#ifndef CULPRIT_HAS_BPF_ENGINE
+#include "record/bpf_engine.h"
+
+namespace culprit::record {
+
+struct BpfEngine::State {};
+
+BpfEngine::~BpfEngine() = default;
+bool BpfEngine::Built() { return false; }
+
+Result<std::unique_ptr<BpfEngine>> BpfEngine::Start(const EngineOptions&) {
+  return Error{.message = "this culprit was built without its BPF engine",
+               .hint = "install clang, bpftool and libbpf-dev, and build it again"};
+}
+
+Status BpfEngine::AddTarget(int64_t) { return {}; }
+void BpfEngine::Begin(int64_t) {}
+void BpfEngine::End(int64_t) {}
+Status BpfEngine::SetPolicy(const Policy&) { return {}; }
+Policy BpfEngine::policy() const { return {}; }
+Status BpfEngine::SetSamplePeriod(int64_t) { return {}; }
+Status BpfEngine::Drain(const std::function<void(std::string_view)>&) { return {}; }
+Status BpfEngine::TellOpen() { return {}; }
+EngineCounters BpfEngine::ReadCounters() const { return {}; }
+uint64_t BpfEngine::KernelTimeNs() const { return 0; }
+uint64_t BpfEngine::Runs() const { return 0; }
+uint64_t BpfEngine::ring_bytes() const { return 0; }
+bool BpfEngine::has_marks() const { return false; }
+
+}  // namespace culprit::record
+#endif  // CULPRIT_HAS_BPF_ENGINE

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BpfRecording: everything between the kernel programs and the events of a
+// trace: engine, life events, stacks, decoder, assembler. Tick() moves what has
+// come; between ticks the kernel's ring holds it. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assemble/event_target.h"
+#include "assemble/fused_assembler.h"
+#include "base/diagnostics.h"
+#include "base/result.h"
+#include "record/bpf_engine.h"
+#include "record/decoder.h"
+#include "record/life_events.h"
+#include "record/stack_table.h"
+#include "record/target.h"
+
+namespace culprit::record {
+
+struct BpfRecordingOptions {
+  RecordTarget target = {};
+  EngineOptions engine = {};
+};
+
+class BpfRecording {
+ public:
+  // Everything is in place, nothing is recorded yet. `extra_pid` is recorded
+  // too (0: none): the command that waits to be let go.
+  static Result<std::unique_ptr<BpfRecording>> Prepare(const BpfRecordingOptions& options,
+                                                       int64_t extra_pid,
+                                                       assemble::EventTarget& target);
+  ~BpfRecording();
+
+  void Begin();
+  Status Tick();
+  // Ends the recording and closes all events.
+  Status End();
+  // Brings in the state of all threads, so that EndCopy can close them. The
+  // recording goes on.
+  Status Snapshot();
+  // Closes all events as of the last Snapshot(): for a copy of this process that
+  // writes them and ends.
+  Status EndCopy();
+  // The recording goes on without the snapshot.
+  void ForgetSnapshot() { decoder_->ForgetOpen(); }
+
+  Status Note(std::string_view text);
+  Status Mark(int64_t time_ns, int64_t pid, int64_t tid, std::string_view text) {
+    return decoder_->Mark(time_ns, pid, tid, text);
+  }
+
+  BpfEngine& engine() { return *engine_; }
+  Seen TakeSeen() { return decoder_->TakeSeen(); }
+  StackCounts stack_counts() const { return stacks_->counts(); }
+  uint64_t waits() const { return assembler_->waits(); }
+  int64_t begin_ns() const { return begin_ns_; }
+  int64_t end_ns() const { return end_ns_; }
+  // All that was odd; after End().
+  Diagnostics TakeDiagnostics();
+
+ private:
+  BpfRecording() = default;
+  void ScanTargets(const std::vector<int64_t>& pids);
+
+  BpfRecordingOptions options_;
+  assemble::EventTarget* target_ = nullptr;
+  std::unique_ptr<BpfEngine> engine_;
+  std::unique_ptr<LifeEvents> life_;
+  std::unique_ptr<StackTable> stacks_;
+  std::unique_ptr<assemble::FusedAssembler> assembler_;
+  std::unique_ptr<Decoder> decoder_;
+  std::vector<ProcessEntry> processes_;
+  Diagnostics diagnostics_;
+  std::string batch_;
+  int64_t begin_ns_ = 0;
+  int64_t end_ns_ = 0;
+};
+
+}  // namespace culprit::record

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decoder: the records of the kernel programs and the life events beside them,
+// fed to the assembler in an order in which stacks can be named and threads are
+// known. It knows what /proc tells about threads that were there before, and
+// asks it about those that turn up as wakers. Waits whose user stack comes later
+// are held until it does, with everything of that thread behind them.
+//
+// One thread at a time; costs under a microsecond a record that repeats known
+// stacks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "assemble/fused_assembler.h"
+#include "base/diagnostics.h"
+#include "record/bpf/records.h"
+#include "record/life_events.h"
+#include "record/process_scan.h"
+#include "record/stack_table.h"
+
+namespace culprit::record {
+
+// What a trigger of the flight recorder may look at.
+struct Seen {
+  int64_t longest_wait_ns = 0;
+  int64_t longest_wait_tid = -1;
+  std::vector<std::string> marks;  // texts, since last asked
+};
+
+class Decoder {
+ public:
+  // All outlive the decoder.
+  Decoder(assemble::FusedAssembler& assembler, StackTable& stacks, Diagnostics& diagnostics);
+
+  // A process that already runs.
+  void Know(const ProcessEntry& process);
+  // Records in the order of the ring, and life events by time.
+  Status Feed(const std::string& records, const std::vector<LifeEvent>& life);
+  // From `culprit mark`: as if the thread had written it to trace_marker.
+  Status Mark(int64_t time_ns, int64_t pid, int64_t tid, std::string_view text);
+
+  // The open records that have come are applied; end_ns is that of the
+  // recording. Nothing may follow.
+  Status Finish(int64_t end_ns);
+  size_t open_records() const { return open_.size(); }
+  void ForgetOpen() { open_.clear(); }
+
+  Seen TakeSeen();
+
+ private:
+  struct Held {
+    std::vector<std::string> records;
+  };
+  struct OpenMark {
+    int64_t tid = -1;
+    int64_t time_ns = 0;
+  };
+
+  void Apply(const LifeEvent& event);
+  Status Record(std::string_view record);
+  Status Dispatch(std::string_view record, uint64_t late_user_stack);
+  Status Wait(const WaitRecord& record, uint64_t late_user_stack);
+  assemble::OffCpuFact OffCpuOf(const WaitRecord& record, uint64_t user_stack);
+  Status Block(const BlockRecord& record);
+  Status Open(const OpenRecord& record, int64_t end_ns);
+  Status Flush(int64_t tid, uint64_t late_user_stack);
+  void Define(std::string_view record);
+  void KnowThread(int64_t tid);
+  void KnowMaps(int64_t pid);
+  bool Hold(const RecordHead& head, std::string_view record);
+
+  assemble::FusedAssembler& assembler_;
+  StackTable& stacks_;
+  Diagnostics& diagnostics_;
+  std::unordered_set<int64_t> threads_;     // with a name
+  std::unordered_set<int64_t> mapped_;      // processes whose mappings are all known
+  std::unordered_map<int64_t, Held> held_;  // by tid
+  std::map<std::string, OpenMark> operations_;
+  std::vector<std::string> open_;
+  std::string device_;
+  Seen seen_;
+};
+
+}  // namespace culprit::record

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FlightTarget: the events of the last minute or so, in memory. Bounded in time
+// and in bytes; the oldest go first, and whatever a dump says it covers it
+// covers whole: events that reach into the window from before are cut at its
+// begin. 48 bytes an event beside the dictionary, which only grows. One thread
+// at a time.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "assemble/event_target.h"
+#include "base/file.h"
+#include "base/result.h"
+
+namespace culprit::record {
+
+class FlightTarget final : public assemble::EventTarget {
+ public:
+  FlightTarget(int64_t window_ns, uint64_t max_bytes);
+
+  Status Add(const trace::Event& event) override;
+  void AddInstance(const trace::Instance& instance) override;
+  trace::Dictionary& dictionary() override { return dictionary_; }
+  trace::Metadata& metadata() override { return metadata_; }
+
+  // Writes [from, end] of what is kept as a whole trace; `from` is the later of
+  // end - window and what memory allowed. Names are looked up if `symbols`.
+  Status WriteTo(const std::string& path, int64_t end_ns, bool symbols) const;
+  size_t events() const { return events_.size(); }
+
+ private:
+  void Evict();
+
+  int64_t window_ns_;
+  size_t max_events_;
+  int64_t latest_ns_ = INT64_MIN;
+  int64_t evicted_ns_ = INT64_MIN;  // the latest end of what is gone
+  trace::Dictionary dictionary_;
+  trace::Metadata metadata_;
+  std::deque<trace::Event> events_;
+  std::deque<trace::Instance> instances_;
+};
+
+}  // namespace culprit::record

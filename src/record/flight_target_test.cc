@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/flight_target.h"
+
+#include <gtest/gtest.h>
+
+#include "base/test_folder.h"
+#include "trace/conservation.h"
+#include "trace/trace_reader.h"
+
+namespace culprit::record {
+namespace {
+
+using trace::EventKind;
+
+// A thread that runs and waits in turn, 10 ns each.
+void Fill(FlightTarget& target, int64_t end_ns) {
+  const trace::ThreadId thread = target.dictionary().AddThread({.tid = 7});
+  target.metadata().begin_ns = 0;
+  target.metadata().has_switches = true;
+  for (int64_t t = 0; t < end_ns; t += 20) {
+    ASSERT_TRUE(target
+                    .Add({.time_ns = t,
+                          .dur_ns = 10,
+                          .thread = thread,
+                          .cpu = 0,
+                          .kind = EventKind::kRunning})
+                    .ok());
+    ASSERT_TRUE(
+        target.Add({.time_ns = t + 10, .dur_ns = 10, .thread = thread, .kind = EventKind::kWait})
+            .ok());
+  }
+}
+
+TEST(FlightTarget, ADumpCoversTheWindowAndNoMore) {
+  const TestFolder folder;
+  FlightTarget target(105, 1 << 20);
+  Fill(target, 1000);
+  ASSERT_TRUE(target.WriteTo(folder / "d.ctrace", 1000, false).ok());
+  const auto trace = trace::ReadTrace(folder / "d.ctrace");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().metadata.begin_ns, 895);
+  EXPECT_EQ(trace.value().metadata.end_ns, 1000);
+  EXPECT_TRUE(trace::CheckConservation(trace.value()).ok());
+  int64_t total_ns = 0;
+  for (const auto& event : trace.value().events) total_ns += event.dur_ns;
+  EXPECT_EQ(total_ns, 105);
+}
+
+TEST(FlightTarget, MemoryIsBoundedAndTheDumpSaysWhatItCovers) {
+  const TestFolder folder;
+  FlightTarget target(1'000'000, 10 * sizeof(trace::Event));
+  Fill(target, 1000);
+  EXPECT_LE(target.events(), 10u);
+  ASSERT_TRUE(target.WriteTo(folder / "d.ctrace", 1000, false).ok());
+  const auto trace = trace::ReadTrace(folder / "d.ctrace");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().metadata.begin_ns, 900);
+  EXPECT_TRUE(trace::CheckConservation(trace.value()).ok());
+}
+
+}  // namespace
+}  // namespace culprit::record

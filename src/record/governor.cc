@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/governor.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace culprit::record {
+namespace {
+
+constexpr int kPatience = 8;        // cheap turns before a level is given back
+constexpr int kMaxPatience = 1024;  // and how long that may grow
+constexpr double kCheap = 0.4;      // of the budget
+constexpr double kFarTooDear = 3;   // times the budget: two levels at once
+
+struct Step {
+  int64_t min_wait_ns;
+  bool waker_stacks;
+  bool syscall_stacks;
+  int64_t min_syscall_ns;
+  int64_t period_factor;
+};
+
+// Stacks of wakers go first: a third of the stacks, and every wait keeps its
+// own. Then short waits, which are most of the waits and little of the time.
+constexpr std::array<Step, Governor::kLevels> kSteps = {{
+    {0, true, true, 0, 1},
+    {0, false, false, 0, 1},
+    {50'000, true, false, 0, 1},
+    {200'000, true, false, 10'000, 1},
+    {1'000'000, true, false, 50'000, 1},
+    {5'000'000, true, false, 200'000, 2},
+    {20'000'000, true, false, 1'000'000, 4},
+    {100'000'000, true, false, 5'000'000, 10},
+    {1'000'000'000, false, false, 50'000'000, 50},
+}};
+
+}  // namespace
+
+Governor::Governor(double budget, int64_t min_wait_ns, int64_t sample_period_ns)
+    : budget_(budget),
+      min_wait_ns_(min_wait_ns),
+      sample_period_ns_(sample_period_ns),
+      patience_(kPatience) {}
+
+double Governor::Share(const Cost& cost) {
+  const double floor_ns = kFloorShare * static_cast<double>(cost.wall_ns);
+  const double base_ns = std::max(static_cast<double>(cost.busy_ns), floor_ns);
+  return base_ns <= 0 ? 0 : static_cast<double>(cost.kernel_ns + cost.own_ns) / base_ns;
+}
+
+Level Governor::At(int level) const {
+  const Step& step = kSteps[static_cast<size_t>(std::clamp(level, 0, kLevels - 1))];
+  return {.min_wait_ns = std::max(step.min_wait_ns, min_wait_ns_),
+          .waker_stacks = step.waker_stacks,
+          .syscall_stacks = step.syscall_stacks,
+          .min_syscall_ns = step.min_syscall_ns,
+          .sample_period_ns = sample_period_ns_ * step.period_factor};
+}
+
+bool Governor::Turn(const Cost& turn, bool ring_full) {
+  if (budget_ <= 0 || turn.wall_ns <= 0) return false;
+  const double share = Share(turn);
+  const int before = level_;
+  if (share > budget_ || ring_full) {
+    // It was tried and was too dear: wait longer before the next try.
+    if (level_ < highest_) patience_ = std::min(patience_ * 2, kMaxPatience);
+    level_ += share > kFarTooDear * budget_ ? 2 : 1;
+    level_ = std::min(level_, kLevels - 1);
+    highest_ = std::max(highest_, level_);
+    cheap_turns_ = 0;
+  } else if (share < kCheap * budget_ && level_ > 0) {
+    if (++cheap_turns_ >= patience_) {
+      --level_;
+      cheap_turns_ = 0;
+    }
+  } else {
+    cheap_turns_ = 0;
+  }
+  return level_ != before;
+}
+
+std::string Governor::Describe() const {
+  const Level level = current();
+  std::string text = "level " + std::to_string(level_) + ": ";
+  text += level.min_wait_ns == 0 ? "all waits" : "waits from " + FormatDuration(level.min_wait_ns);
+  if (!level.waker_stacks) text += ", no stacks of wakers";
+  if (level.sample_period_ns > 0) {
+    text += ", samples every " + FormatDuration(level.sample_period_ns);
+  }
+  return text;
+}
+
+}  // namespace culprit::record

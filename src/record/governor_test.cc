@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/governor.h"
+
+#include <gtest/gtest.h>
+
+namespace culprit::record {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+Cost Turn(double share) {
+  return {.wall_ns = kSecond,
+          .kernel_ns = static_cast<int64_t>(share * kSecond),
+          .own_ns = 0,
+          .busy_ns = kSecond};
+}
+
+TEST(Governor, StaysWhereItIsWithinTheBudget) {
+  Governor governor(0.03, 0, 1'000'000);
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(governor.Turn(Turn(0.029), false));
+  EXPECT_EQ(governor.level(), 0);
+}
+
+TEST(Governor, RisesAtOnceAndFasterWhenFarTooDear) {
+  Governor governor(0.03, 0, 1'000'000);
+  EXPECT_TRUE(governor.Turn(Turn(0.04), false));
+  EXPECT_EQ(governor.level(), 1);
+  EXPECT_TRUE(governor.Turn(Turn(0.5), false));
+  EXPECT_EQ(governor.level(), 3);
+}
+
+TEST(Governor, FallsOnlyAfterSeveralCheapTurns) {
+  Governor governor(0.03, 0, 1'000'000);
+  governor.Turn(Turn(0.04), false);
+  int turns = 0;
+  while (governor.level() > 0 && turns < 1000) {
+    governor.Turn(Turn(0.001), false);
+    ++turns;
+  }
+  EXPECT_GE(turns, 5);
+  EXPECT_LT(turns, 1000);
+}
+
+TEST(Governor, WaitsLongerBeforeItTriesAgainWhatWasTooDear) {
+  Governor governor(0.03, 0, 1'000'000);
+  governor.Turn(Turn(0.04), false);
+  const auto turns_until_fall = [&] {
+    int turns = 0;
+    const int before = governor.level();
+    while (governor.level() == before && turns < 10'000) {
+      governor.Turn(Turn(0.001), false);
+      ++turns;
+    }
+    return turns;
+  };
+  const int first = turns_until_fall();
+  governor.Turn(Turn(0.04), false);
+  EXPECT_GT(turns_until_fall(), first);
+}
+
+TEST(Governor, RisesWhenRecordsAreLost) {
+  Governor governor(0.03, 0, 1'000'000);
+  EXPECT_TRUE(governor.Turn(Turn(0.001), true));
+}
+
+TEST(Governor, WithoutABudgetNothingIsLeftOut) {
+  Governor governor(0, 0, 1'000'000);
+  EXPECT_FALSE(governor.Turn(Turn(10), true));
+  EXPECT_EQ(governor.level(), 0);
+}
+
+TEST(Governor, ASleepingProgramDoesNotMakeItBlind) {
+  Governor governor(0.03, 0, 1'000'000);
+  const Cost idle = {
+      .wall_ns = kSecond, .kernel_ns = 1'000'000, .own_ns = 1'000'000, .busy_ns = 1000};
+  EXPECT_FALSE(governor.Turn(idle, false));
+}
+
+TEST(Governor, EveryLevelLeavesOutAtLeastAsMuchAsTheOneBefore) {
+  const Governor governor(0.03, 100'000, 1'000'000);
+  for (int level = 0; level < Governor::kLevels; ++level) {
+    EXPECT_GE(governor.At(level).min_wait_ns, 100'000);
+    if (level == 0) continue;
+    EXPECT_GE(governor.At(level).min_wait_ns, governor.At(level - 1).min_wait_ns);
+    EXPECT_GE(governor.At(level).sample_period_ns, governor.At(level - 1).sample_period_ns);
+  }
+}
+
+}  // namespace
+}  // namespace culprit::record

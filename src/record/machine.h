@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a recording says about the machine it was made on, and what the recorder
+// must know of its kernel before it begins. Pure reads of /proc and uname.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record/bpf_engine.h"
+#include "trace/trace.h"
+
+namespace culprit::record {
+
+// Machine, OS, kernel, architecture, CPUs.
+void FillMachine(trace::Metadata& metadata);
+
+// Nanoseconds of CLOCK_MONOTONIC and of the wall clock.
+int64_t MonotonicNs();
+int64_t WallNs();
+// CPU time of this process, all threads.
+int64_t OwnCpuNs();
+
+// Where interrupts enter the kernel, from the text of /proc/kallsyms: at most
+// `max_ranges` of adjoining functions, the longest kept.
+std::vector<AddressRange> InterruptEntries(std::string_view kallsyms, size_t max_ranges);
+
+}  // namespace culprit::record

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records for real, small programs of known behaviour. Needs root and a kernel
+// with BTF; skipped elsewhere. Bounds on times are wide: the machine may be busy.
+#include "record/recorder.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "base/test_folder.h"
+#include "record/bpf_engine.h"
+#include "record/machine.h"
+#include "trace/conservation.h"
+#include "trace/trace_reader.h"
+
+namespace culprit::record {
+namespace {
+
+using trace::Event;
+using trace::EventKind;
+
+constexpr int64_t kMs = 1'000'000;
+
+bool CanRecord() {
+  return BpfEngine::Built() && geteuid() == 0 && access("/sys/kernel/btf/vmlinux", R_OK) == 0;
+}
+
+#define SKIP_IF_IT_CANNOT_RECORD() \
+  if (!CanRecord()) GTEST_SKIP() << "recording needs root, BTF and a build with the BPF engine"
+
+// A process of our own making, ended with the test.
+class Target {
+ public:
+  explicit Target(void (*work)()) : pid_(fork()) {
+    if (pid_ != 0) return;
+    work();
+    _exit(0);
+  }
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+  ~Target() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+trace::Trace RecordAndCheck(RecordOptions options, RecordOutcome* outcome = nullptr) {
+  const TestFolder folder;
+  options.path = folder / "t.ctrace";
+  const Result<RecordOutcome> result = Record(options, {});
+  EXPECT_TRUE(result.ok()) << result.error().ToString();
+  if (!result.ok()) return {};
+  EXPECT_FALSE(result.value().error.has_value());
+  if (outcome != nullptr) *outcome = result.value();
+  Result<trace::Trace> trace = trace::ReadTrace(options.path);
+  EXPECT_TRUE(trace.ok());
+  const auto report = trace::CheckConservation(trace.value());
+  EXPECT_TRUE(report.ok()) << report.first_problem;
+  return std::move(trace).value();
+}
+
+bool HasFrame(const trace::Trace& trace, trace::StackId stack, std::string_view part) {
+  return trace.dictionary.StackText(stack).find(part) != std::string::npos;
+}
+
+int64_t LongestWait(const trace::Trace& trace, std::string_view frame, std::string_view peer) {
+  int64_t longest_ns = 0;
+  for (const Event& event : trace.events) {
+    if (event.kind != EventKind::kWait || !HasFrame(trace, event.stack, frame)) continue;
+    if (trace.dictionary.ThreadLabel(event.peer).find(peer) == std::string::npos) continue;
+    longest_ns = std::max(longest_ns, event.dur_ns);
+  }
+  return longest_ns;
+}
+
+TEST(Recorder, ASleepIsAWaitThatTheTimerEnds) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  RecordOutcome outcome;
+  const trace::Trace trace =
+      RecordAndCheck({.command = {"/bin/sh", "-c", "sleep 0.2; exit 3"}, .budget = 0}, &outcome);
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(outcome.tier, Tier::kBpf);
+  const int64_t sleep_ns = LongestWait(trace, "nanosleep", "[timer]");
+  EXPECT_GE(sleep_ns, 199 * kMs);
+  EXPECT_LE(sleep_ns, 400 * kMs);
+  // The shell waits for its child, which ends the wait by its exit.
+  EXPECT_GE(LongestWait(trace, "wait4", "sleep"), 199 * kMs);
+  EXPECT_GT(outcome.complete_stacks * 10, outcome.user_stacks * 5);
+  EXPECT_TRUE(trace.metadata.properties.contains("overhead.share"));
+  EXPECT_EQ(trace.metadata.properties.at("recorder.tier"), "bpf");
+}
+
+void FightForALock() {
+  std::mutex mutex;
+  std::thread other([&] {
+    for (;;) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      usleep(30'000);
+    }
+  });
+  for (;;) {
+    usleep(5'000);
+    const std::lock_guard<std::mutex> lock(mutex);
+  }
+}
+
+TEST(Recorder, AWaitForALockIsEndedByItsHolder) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  const Target target(&FightForALock);
+  const trace::Trace trace =
+      RecordAndCheck({.target = {.pids = {target.pid()}}, .duration_ns = 400 * kMs, .budget = 0});
+  int64_t waits = 0;
+  for (const Event& event : trace.events) {
+    if (event.kind != EventKind::kWait || !HasFrame(trace, event.stack, "futex")) continue;
+    if ((event.flags & trace::kWakerUnknown) != 0) continue;
+    const trace::Thread& waker = trace.dictionary.threads()[event.peer.value];
+    EXPECT_EQ(waker.kind, trace::ThreadKind::kUser);
+    EXPECT_NE(event.peer, event.thread);
+    EXPECT_EQ(waker.process, trace.dictionary.threads()[event.thread.value].process);
+    ++waits;
+  }
+  EXPECT_GT(waits, 0);
+}
+
+void Compute() {
+  volatile uint64_t sum = 0;
+  for (;;) sum = sum + 1;
+}
+
+TEST(Recorder, RunningTimeIsExactAndSampled) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  const Target target(&Compute);
+  usleep(20'000);
+  RecordOutcome outcome;
+  const trace::Trace trace = RecordAndCheck(
+      {.target = {.pids = {target.pid()}}, .duration_ns = 400 * kMs, .budget = 0}, &outcome);
+  int64_t running_ns = 0;
+  int64_t ready_ns = 0;
+  int64_t sampled_ns = 0;
+  for (const Event& event : trace.events) {
+    if (event.kind == EventKind::kRunning) running_ns += event.dur_ns;
+    if (event.kind == EventKind::kReady) ready_ns += event.dur_ns;
+    if (event.kind == EventKind::kRunning && event.stack.valid()) sampled_ns += event.dur_ns;
+  }
+  const int64_t dur_ns = trace.metadata.end_ns - trace.metadata.begin_ns;
+  EXPECT_NEAR(static_cast<double>(running_ns + ready_ns), static_cast<double>(dur_ns), 2e6);
+  EXPECT_GT(sampled_ns * 10, running_ns * 8);
+}
+
+void PassAToken() {
+  int there[2];
+  int back[2];
+  if (pipe(there) != 0 || pipe(back) != 0) _exit(1);
+  std::thread other([&] {
+    char byte = 0;
+    while (read(there[0], &byte, 1) == 1 && write(back[1], &byte, 1) == 1) {
+    }
+  });
+  char byte = 0;
+  for (int i = 0;; ++i) {
+    if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1) _exit(1);
+    if (i % 200 == 0) usleep(20'000);
+  }
+}
+
+TEST(Recorder, ShortWaitsThatAreLeftOutKeepTheirTime) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  const Target target(&PassAToken);
+  RecordOutcome outcome;
+  const trace::Trace trace = RecordAndCheck({.target = {.pids = {target.pid()}},
+                                             .duration_ns = 400 * kMs,
+                                             .min_wait_ns = 10 * kMs,
+                                             .budget = 0},
+                                            &outcome);
+  EXPECT_GT(outcome.left_out, 100u);
+  // Both threads are accounted for from begin to end.
+  int64_t total_ns = 0;
+  bool left_out_seen = false;
+  bool long_with_stack = false;
+  for (const Event& event : trace.events) {
+    if (!trace::IsTile(event.kind)) continue;
+    total_ns += event.dur_ns;
+    left_out_seen = left_out_seen || HasFrame(trace, event.stack, "[waits left out]");
+    if (event.kind == EventKind::kWait && event.dur_ns >= 10 * kMs) {
+      long_with_stack = long_with_stack || HasFrame(trace, event.stack, "nanosleep");
+    }
+  }
+  EXPECT_TRUE(left_out_seen);
+  EXPECT_TRUE(long_with_stack);
+  const int64_t dur_ns = trace.metadata.end_ns - trace.metadata.begin_ns;
+  EXPECT_EQ(total_ns, 2 * dur_ns);
+}
+
+TEST(Recorder, ARingThatOverflowsLosesRecordsButNoTime) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  const Target target(&PassAToken);
+  RecordOutcome outcome;
+  const trace::Trace trace = RecordAndCheck({.target = {.pids = {target.pid()}},
+                                             .duration_ns = 300 * kMs,
+                                             .budget = 0,
+                                             .ring_bytes = 16 << 10},
+                                            &outcome);
+  EXPECT_GT(outcome.lost, 0u);
+  EXPECT_EQ(trace.metadata.properties.at("drops.total"), std::to_string(outcome.lost));
+  int64_t total_ns = 0;
+  for (const Event& event : trace.events) {
+    if (trace::IsTile(event.kind)) total_ns += event.dur_ns;
+  }
+  EXPECT_EQ(total_ns, 2 * (trace.metadata.end_ns - trace.metadata.begin_ns));
+}
+
+void SleepForGood() {
+  for (;;) pause();
+}
+
+TEST(Recorder, AThreadThatNeverRunsIsOneLongWaitWithItsStack) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  const Target target(&SleepForGood);
+  usleep(50'000);
+  const trace::Trace trace =
+      RecordAndCheck({.target = {.pids = {target.pid()}}, .duration_ns = 200 * kMs});
+  const auto it = std::find_if(trace.events.begin(), trace.events.end(),
+                               [](const Event& event) { return event.kind == EventKind::kWait; });
+  ASSERT_TRUE(it != trace.events.end());
+  EXPECT_EQ(it->dur_ns, trace.metadata.end_ns - trace.metadata.begin_ns);
+  EXPECT_TRUE((it->flags & trace::kWakerUnknown) != 0);
+  EXPECT_TRUE(HasFrame(trace, it->stack, "[kernel]!")) << trace.dictionary.StackText(it->stack);
+  EXPECT_TRUE(HasFrame(trace, it->stack, "libc")) << trace.dictionary.StackText(it->stack);
+}
+
+TEST(Recorder, SystemCallsAreRecordedWhenAskedFor) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  const Target target(&PassAToken);
+  const trace::Trace trace = RecordAndCheck({.target = {.pids = {target.pid()}},
+                                             .duration_ns = 200 * kMs,
+                                             .syscalls = true,
+                                             .budget = 0});
+  const auto calls = std::count_if(trace.events.begin(), trace.events.end(), [](const Event& e) {
+    return e.kind == EventKind::kSyscall && e.arg1 == 1 && e.stack.valid();
+  });
+  EXPECT_GT(calls, 100);
+}
+
+TEST(Recorder, TheGovernorLeavesOutWhatIsTooDearAndSaysSo) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  const Target target(&PassAToken);
+  RecordOutcome outcome;
+  const trace::Trace trace = RecordAndCheck(
+      {.target = {.pids = {target.pid()}}, .duration_ns = 600 * kMs, .budget = 0.0001}, &outcome);
+  EXPECT_GT(outcome.highest_level, 1);
+  const auto notes = std::count_if(trace.events.begin(), trace.events.end(), [&](const Event& e) {
+    return e.kind == EventKind::kMarker &&
+           trace.dictionary.Text(StringId(static_cast<size_t>(e.arg0)))
+               .starts_with("recorder level");
+  });
+  EXPECT_GT(notes, 0);
+}
+
+TEST(Recorder, AFlightRecorderWritesWhatItRemembers) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  const TestFolder folder;
+  const Target target(&FightForALock);
+  const int64_t begin_ns = MonotonicNs();
+  bool asked = false;
+  const RecordListener listener = {
+      .should_stop = [&] { return MonotonicNs() - begin_ns > 1200 * kMs; },
+      .should_dump =
+          [&] {
+            const bool now = !asked && MonotonicNs() - begin_ns > 700 * kMs;
+            asked = asked || now;
+            return now;
+          }};
+  const Result<RecordOutcome> outcome = Record({.target = {.pids = {target.pid()}},
+                                                .path = folder / "f.ctrace",
+                                                .budget = 0,
+                                                .flight_ns = 300 * kMs},
+                                               listener);
+  ASSERT_TRUE(outcome.ok()) << outcome.error().ToString();
+  ASSERT_EQ(outcome.value().paths.size(), 1u);
+  const auto trace = trace::ReadTrace(outcome.value().paths[0]);
+  ASSERT_TRUE(trace.ok());
+  EXPECT_TRUE(trace::CheckConservation(trace.value()).ok())
+      << trace::CheckConservation(trace.value()).first_problem;
+  const auto& metadata = trace.value().metadata;
+  EXPECT_LE(metadata.end_ns - metadata.begin_ns, 400 * kMs);
+  EXPECT_GT(LongestWait(trace.value(), "futex", ""), kMs);
+}
+
+TEST(Recorder, TheFallbackConservesTimeToo) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  for (const Tier tier : {Tier::kPerfSystem, Tier::kPerfOwn}) {
+    RecordOutcome outcome;
+    const trace::Trace trace =
+        RecordAndCheck({.command = {"/bin/sh", "-c", "sleep 0.1; exit 2"}, .tier = tier}, &outcome);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.tier, tier);
+    EXPECT_TRUE(trace.metadata.has_switches);
+    EXPECT_GE(LongestWait(trace, "nanosleep", ""), 99 * kMs) << Name(tier);
+  }
+}
+
+TEST(Recorder, AnExistingFileIsNotOverwritten) {
+  const TestFolder folder;
+  const std::string path = folder.Write("t.ctrace", "precious");
+  const auto outcome = Record({.command = {"true"}, .path = path}, {});
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(ReadWholeFile(path).value(), "precious");
+}
+
+}  // namespace
+}  // namespace culprit::record

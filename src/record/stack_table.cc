@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/stack_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "import/kernel_stacks.h"
+#include "import/perf_data_layout.h"
+#include "record/bpf/records.h"
+
+namespace culprit::record {
+namespace {
+
+using trace::FrameId;
+using trace::StackId;
+
+// How deep below the leaf frames of the tracer may stand.
+constexpr size_t kTracerDepth = 10;
+// As the flags of a tracepoint have it.
+constexpr uint64_t kHardInterruptFlag = 0x08;
+
+bool IsTracer(std::string_view name) {
+  return name.starts_with("bpf_prog_") || name.starts_with("bpf_trace_run") ||
+         name.starts_with("__bpf_trace_") || name.starts_with("__traceiter_") ||
+         name.starts_with("trace_call_bpf") || name.starts_with("perf_trace_") ||
+         name.starts_with("bpf_get_stack") || name == "__switch_to" || name == "__switch_to_asm";
+}
+
+void Append(std::string& chain, uint64_t address) {
+  chain.append(reinterpret_cast<const char*>(&address), sizeof(address));
+}
+
+import_::PerfSession SessionOf(std::string_view kallsyms) {
+  import_::PerfSession session;
+  session.kallsyms = kallsyms;
+  return session;
+}
+
+}  // namespace
+
+StackTable::StackTable(std::string_view kallsyms, trace::Dictionary& dictionary)
+    : dictionary_(dictionary), session_(SessionOf(kallsyms)) {
+  const import_::ImportOptions options = {.symbols = false};
+  stacks_ = std::make_unique<import_::PerfStacks>(session_, options, dictionary_, diagnostics_);
+  session_.kallsyms.clear();
+  Result<symbol::KernelSymbols> parsed = symbol::KernelSymbols::Parse(kallsyms);
+  if (parsed.ok()) kernel_ = std::move(parsed).value();
+}
+
+void StackTable::Map(int64_t pid, uint64_t start, uint64_t size, uint64_t file_offset,
+                     std::string_view path, std::string_view build_id) {
+  stacks_->Map(pid, start, size, file_offset, path, build_id);
+}
+
+void StackTable::Fork(int64_t parent_pid, int64_t pid) { stacks_->spaces().Fork(parent_pid, pid); }
+
+void StackTable::Forget(int64_t pid) { stacks_->spaces().Forget(pid); }
+
+// The programs themselves have no names that tell, but what calls them does.
+size_t StackTable::TracerFrames(std::span<const uint64_t> addresses) const {
+  size_t count = 0;
+  for (size_t i = 0; i < std::min(addresses.size(), kTracerDepth); ++i) {
+    if (IsTracer(kernel_.Lookup(addresses[i]).name)) count = i + 1;
+  }
+  return count;
+}
+
+import_::PerfChain StackTable::Chain(uint64_t context, std::span<const uint64_t> addresses) {
+  chain_.clear();
+  Append(chain_, context);
+  for (const uint64_t address : addresses) Append(chain_, address);
+  return {.addresses = chain_, .max_stack = kMaxStackFrames};
+}
+
+StackId StackTable::UserStack(int64_t pid, std::span<const uint64_t> addresses) {
+  import_::PerfChain chain = Chain(import_::kContextUser, addresses);
+  chain.pid = pid;
+  return stacks_->Stack(chain);
+}
+
+void StackTable::Define(uint64_t id, int64_t pid, std::span<const uint64_t> addresses) {
+  if (definitions_.size() >= kMaxStacks) {
+    definitions_.clear();
+    known_.clear();
+  }
+  const auto [it, is_new] = definitions_.try_emplace(id);
+  if (!is_new) return;
+  ++counts_.defined;
+  Definition& definition = it->second;
+  if (pid != 0) {
+    definition.user = UserStack(pid, addresses);
+    return;
+  }
+  addresses = addresses.subspan(TracerFrames(addresses));
+  definition.addresses.assign(addresses.begin(), addresses.end());
+  const StackId stack = stacks_->Stack(Chain(import_::kContextKernel, addresses));
+  definition.kernel = dictionary_.StackFrames(stack);
+}
+
+const StackTable::Definition* StackTable::Find(uint64_t id) {
+  if (id == 0) return nullptr;
+  const auto it = definitions_.find(id);
+  if (it != definitions_.end()) return &it->second;
+  ++counts_.undefined;
+  return nullptr;
+}
+
+StackId StackTable::Stack(uint64_t user_id, uint64_t kernel_id) {
+  if (user_id == 0 && kernel_id == 0) return {};
+  const auto it = known_.find({user_id, kernel_id});
+  if (it != known_.end()) return it->second;
+  const Definition* user = Find(user_id);
+  const Definition* kernel = Find(kernel_id);
+  StackId stack = user != nullptr ? user->user : StackId();
+  if (kernel != nullptr) {
+    for (const FrameId frame : kernel->kernel) stack = dictionary_.InternStack(stack, frame);
+  }
+  // What is not defined yet may be told later.
+  const bool all = (user != nullptr || user_id == 0) && (kernel != nullptr || kernel_id == 0);
+  if (all) known_[{user_id, kernel_id}] = stack;
+  return stack;
+}
+
+import_::PerfWaker StackTable::Waker(uint64_t user_id, uint64_t kernel_id, bool hard_irq,
+                                     bool soft_irq) {
+  const uint64_t flags =
+      (hard_irq ? kHardInterruptFlag : 0) | (soft_irq ? import_::kSoftInterruptFlag : 0);
+  import_::PerfWaker waker;
+  waker.context = assemble::WakeContext::kThread;
+  if (flags != 0) {
+    const Definition* kernel = Find(kernel_id);
+    waker = stacks_->Waker(Chain(import_::kContextKernel,
+                                 kernel != nullptr ? std::span<const uint64_t>(kernel->addresses)
+                                                   : std::span<const uint64_t>()),
+                           flags);
+  }
+  if (waker.context != assemble::WakeContext::kInterrupt) waker.stack = Stack(user_id, kernel_id);
+  return waker;
+}
+
+Diagnostics StackTable::TakeDiagnostics() {
+  stacks_->Finish();
+  return diagnostics_;
+}
+
+}  // namespace culprit::record

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StackTable: from the hashes that the kernel programs name stacks by to stacks
+// of the trace. A stack is defined once by its addresses and turned into frames
+// at once, by the mappings of that time: a moment later its process may have
+// executed another program. Kernel frames are named from kallsyms; user frames
+// are places in modules, without names (symbol_pass.h gives them later). The
+// frames of the tracer itself are cut off at the leaf.
+//
+// Memory: the addresses of distinct kernel stacks, at most kMaxStacks stacks;
+// beyond, all are forgotten, and those the kernel side tells again come back.
+// One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "import/perf_data_stacks.h"
+#include "trace/dictionary.h"
+
+namespace culprit::record {
+
+struct StackCounts {
+  uint64_t defined = 0;
+  uint64_t undefined = 0;  // uses of a stack whose definition was lost
+};
+
+class StackTable {
+ public:
+  static constexpr size_t kMaxStacks = 1 << 20;
+
+  // `kallsyms` is the kernel's own; the dictionary outlives this object.
+  StackTable(std::string_view kallsyms, trace::Dictionary& dictionary);
+
+  // What is mapped where.
+  void Map(int64_t pid, uint64_t start, uint64_t size, uint64_t file_offset, std::string_view path,
+           std::string_view build_id);
+  void Fork(int64_t parent_pid, int64_t pid);
+  void Forget(int64_t pid);
+
+  // Addresses are leaf first; pid 0: the kernel's.
+  void Define(uint64_t id, int64_t pid, std::span<const uint64_t> addresses);
+  // Both may be 0. Kernel frames are the leaf part.
+  trace::StackId Stack(uint64_t user_id, uint64_t kernel_id);
+  // The stack of a waker, judged: an interrupt's is cut to its own frames.
+  import_::PerfWaker Waker(uint64_t user_id, uint64_t kernel_id, bool hard_irq, bool soft_irq);
+
+  StackCounts counts() const { return counts_; }
+  Diagnostics TakeDiagnostics();
+
+ private:
+  struct Definition {
+    trace::StackId user;                 // a user stack, whole
+    std::vector<trace::FrameId> kernel;  // a kernel stack, caller first
+    std::vector<uint64_t> addresses;     // of a kernel stack, without the tracer's
+  };
+  struct Key {
+    uint64_t user = 0;
+    uint64_t kernel = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const { return key.user ^ (key.kernel * 31); }
+  };
+
+  const Definition* Find(uint64_t id);
+  import_::PerfChain Chain(uint64_t context, std::span<const uint64_t> addresses);
+  size_t TracerFrames(std::span<const uint64_t> addresses) const;
+  trace::StackId UserStack(int64_t pid, std::span<const uint64_t> addresses);
+
+  trace::Dictionary& dictionary_;
+  Diagnostics diagnostics_;
+  import_::PerfSession session_;
+  std::unique_ptr<import_::PerfStacks> stacks_;
+  symbol::KernelSymbols kernel_;
+  std::unordered_map<uint64_t, Definition> definitions_;
+  std::unordered_map<Key, trace::StackId, KeyHash> known_;
+  std::string chain_;
+  StackCounts counts_;
+};
+
+}  // namespace culprit::record

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stackmine/clusters.h"
+
+#include <algorithm>
+#include <array>
+
+#include "stackmine/function_symbols.h"
+#include "stackmine/grouping.h"
+#include "stackmine/owners.h"
+
+namespace culprit::stackmine {
+namespace {
+
+// A cluster is shown as part of another if so much of its time lies below it.
+constexpr uint64_t kPartOfShare = kShareOne / 100 * 95;
+constexpr uint64_t kDeviceShare =
+    kShareOne / 100 * 90;  // of a cluster that is for the device alone
+
+// Modules whose functions say how a thread waits or begins, not why.
+bool IsPlumbing(std::string_view module) {
+  constexpr std::array<std::string_view, 8> kWhole = {
+      "kernel", "[kernel]",  "[kernel.kallsyms]", "ntoskrnl.exe",
+      "ntdll",  "ntdll.dll", "kernel32",          "kernelbase"};
+  constexpr std::array<std::string_view, 5> kBegin = {"libc.so", "libc-", "libpthread", "ld-linux",
+                                                      "kernel32."};
+  return std::find(kWhole.begin(), kWhole.end(), module) != kWhole.end() ||
+         std::any_of(kBegin.begin(), kBegin.end(),
+                     [&](std::string_view begin) { return module.starts_with(begin); });
+}
+
+// By frame: the cost of the stacks of this kind that have it.
+std::vector<int64_t> FrameCosts(const Evidence& evidence, const StackCosts& costs, StackKind kind) {
+  std::vector<int64_t> by_frame(evidence.stacks.frames());
+  std::vector<FrameSymbol> frames;
+  for (const StackCost& cost : costs.stacks) {
+    if (cost.kind != kind) continue;
+    evidence.stacks.Frames(cost.stack, frames);
+    std::sort(frames.begin(), frames.end());
+    frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
+    for (const FrameSymbol frame : frames) by_frame[frame] += cost.cost_ns;
+  }
+  return by_frame;
+}
+
+// The key is the caller-most frame that is as good as only in this cluster: of
+// those that are no more costly than the cheapest, by a tenth.
+void FindKey(const StackTable& stacks, const std::vector<int64_t>& frame_costs, Cluster& cluster) {
+  const std::vector<FrameSymbol>& frames =
+      cluster.common.empty() ? cluster.patterns.front().frames : cluster.common;
+  std::vector<FrameSymbol> telling;
+  for (const FrameSymbol frame : frames) {
+    if (stacks.Named(frame) && !IsPlumbing(stacks.Module(frame))) telling.push_back(frame);
+  }
+  if (telling.empty()) telling.push_back(frames.back());
+  cluster.site = telling.back();
+  int64_t least_ns = INT64_MAX;
+  for (const FrameSymbol frame : telling) least_ns = std::min(least_ns, frame_costs[frame]);
+  cluster.key = *std::find_if(telling.begin(), telling.end(), [&](FrameSymbol frame) {
+    return frame_costs[frame] - least_ns <= least_ns / 10;
+  });
+}
+
+void FindKeys(const Evidence& evidence, const StackCosts& costs, std::vector<Cluster>& clusters) {
+  for (const StackKind kind : {StackKind::kWait, StackKind::kRun}) {
+    const std::vector<int64_t> frame_costs = FrameCosts(evidence, costs, kind);
+    for (Cluster& cluster : clusters) {
+      if (cluster.kind == kind) FindKey(evidence.stacks, frame_costs, cluster);
+    }
+  }
+}
+
+std::vector<LabelledPattern> PatternsOf(const std::vector<Cluster>& clusters) {
+  std::vector<LabelledPattern> patterns;
+  for (const Cluster& cluster : clusters) {
+    for (const MinedPattern& pattern : cluster.patterns) {
+      patterns.push_back({cluster.label, cluster.kind, pattern.frames});
+    }
+    if (cluster.anchor) {
+      patterns.push_back({cluster.label, cluster.kind, cluster.anchor->closure});
+    }
+  }
+  return patterns;
+}
+
+void Rank(SortBy sort, std::vector<Cluster>& clusters) {
+  std::sort(clusters.begin(), clusters.end(), [&](const Cluster& a, const Cluster& b) {
+    const uint64_t value_a = SortValue(a, sort);
+    const uint64_t value_b = SortValue(b, sort);
+    if (value_a != value_b) return value_a > value_b;
+    if (a.metrics.cost_ns != b.metrics.cost_ns) return a.metrics.cost_ns > b.metrics.cost_ns;
+    return a.id < b.id;
+  });
+}
+
+void AddOwned(const Evidence& evidence, const std::vector<LabelledPattern>& patterns,
+              const FunctionSymbols& symbols, const cluster::NgramCounts& counts, size_t jobs,
+              MineResult& result) {
+  // Where patterns tell equally much: the costlier cluster, then the smaller id.
+  std::vector<const Cluster*> ordered;
+  for (const Cluster& cluster : result.clusters) ordered.push_back(&cluster);
+  std::sort(ordered.begin(), ordered.end(), [](const Cluster* a, const Cluster* b) {
+    if (a->metrics.cost_ns != b->metrics.cost_ns) return a->metrics.cost_ns > b->metrics.cost_ns;
+    return a->id < b->id;
+  });
+  std::vector<uint32_t> order(ordered.size());
+  for (uint32_t i = 0; i < ordered.size(); ++i) order[ordered[i]->label] = i;
+  std::vector<int64_t> anchor_score(ordered.size());
+  for (const Cluster& cluster : result.clusters) {
+    if (cluster.anchor) anchor_score[cluster.label] = cluster.anchor->Score();
+  }
+  const Owners owners =
+      FindOwners(evidence, result.labels, patterns, order, anchor_score, symbols, counts, jobs);
+  const auto as_labels = [](const std::vector<uint32_t>& own) {
+    std::vector<std::vector<uint32_t>> labels(own.size());
+    for (size_t s = 0; s < own.size(); ++s) {
+      if (own[s] != kNoOwner) labels[s] = {own[s]};
+    }
+    return labels;
+  };
+  const StackLabels own{.wait = as_labels(owners.wait), .run = as_labels(owners.run)};
+  Cover cover = MakeCover(evidence, own, result.runs_by_thread);
+  // What lies behind a wait that has an owner explains that wait and is no delay
+  // of its own.
+  for (NodeIndex n = 0; n < cover.own.size(); ++n) {
+    if (cover.above[n] != 0) cover.own[n] = 0;
+  }
+  const std::vector<Metrics> metrics = Measure(evidence, own, cover, result.clusters.size());
+  for (Cluster& cluster : result.clusters) {
+    cluster.own_ns = metrics[cluster.label].time_ns;
+    cluster.impact = metrics[cluster.label].impact;
+  }
+}
+
+void AddGains(const Evidence& evidence, MineResult& result) {
+  std::vector<uint32_t> rank(result.clusters.size());
+  for (uint32_t i = 0; i < rank.size(); ++i) rank[result.clusters[i].label] = i;
+  const std::vector<int64_t> gains = GainByRank(result.cover, rank);
+  result.covered_ns = 0;
+  for (Cluster& cluster : result.clusters) {
+    cluster.gain_ns = gains[cluster.label];
+    result.covered_ns += cluster.gain_ns;
+  }
+  // Whole events count in scope graph, whatever the instances lasted.
+  const bool graph = evidence.scope == waitgraph::Scope::kGraph;
+  const int64_t whole_ns = graph ? evidence.account.aoi_ns : evidence.account.area.total_ns;
+  result.rest_ns = whole_ns - result.covered_ns;
+}
+
+// Of several clusters around this one, the smallest: so parts nest.
+void FindParts(MineResult& result) {
+  std::vector<uint32_t> place(result.clusters.size());
+  for (uint32_t i = 0; i < place.size(); ++i) {
+    place[result.clusters[i].label] = i;
+    result.clusters[i].part_of = kNoCluster;
+    result.clusters[i].inside_ns = 0;
+  }
+  for (const auto& [pair, inside_ns] : TimeInside(result.cover)) {
+    Cluster& inner = result.clusters[place[pair.first]];
+    const uint32_t around = place[pair.second];
+    const Metrics& outer = result.clusters[around].metrics;
+    const int64_t time_ns = inner.metrics.time_ns;
+    // The order by time, then by place, keeps two from being part of each other.
+    const bool larger =
+        outer.time_ns > time_ns || (outer.time_ns == time_ns && around < place[pair.first]);
+    if (!larger || time_ns == 0 || inside_ns < ShareOf(kPartOfShare, time_ns)) continue;
+    const bool nearer =
+        inner.part_of == kNoCluster ||
+        outer.time_ns < result.clusters[inner.part_of].metrics.time_ns ||
+        (outer.time_ns == result.clusters[inner.part_of].metrics.time_ns && around > inner.part_of);
+    if (!nearer) continue;
+    inner.part_of = around;
+    inner.inside_ns = inside_ns;
+  }
+}
+
+}  // namespace
+
+bool IsDeviceAlone(const Cluster& cluster) {
+  if (cluster.kind != StackKind::kWait) return false;
+  const Metrics& metrics = cluster.metrics;
+  const Composition& below = metrics.below;
+  const int64_t all_ns =
+      below.running_ns + below.ready_ns + below.hardware_ns + below.unexplained_ns;
+  const int64_t disk_ns = metrics.class_ns[static_cast<size_t>(waitgraph::WaitClass::kDisk)];
+  return disk_ns >= ShareOf(kDeviceShare, metrics.cost_ns) &&
+         below.hardware_ns >= ShareOf(kDeviceShare, all_ns);
+}
+
+uint64_t SortValue(const Cluster& cluster, SortBy sort) {
+  const Metrics& metrics = cluster.metrics;
+  switch (sort) {
+    case SortBy::kImpact:
+      // Impact is a sum of squares.
+      return IsDeviceAlone(cluster) ? cluster.impact / 16 : cluster.impact;
+    case SortBy::kCost:
+      return static_cast<uint64_t>(metrics.cost_ns);
+    case SortBy::kTime:
+      return static_cast<uint64_t>(metrics.time_ns);
+    case SortBy::kTraces:
+      return metrics.traces;
+    case SortBy::kEvents:
+      return metrics.events;
+    case SortBy::kAverage:
+      return static_cast<uint64_t>(metrics.average_ns());
+    case SortBy::kP95:
+      return static_cast<uint64_t>(metrics.p95_ns);
+    case SortBy::kInstances:
+      return metrics.instances;
+  }
+  return 0;
+}
+
+void RankLast(const Evidence& evidence, const std::vector<bool>& last, MineResult& result) {
+  std::vector<Cluster> first;
+  std::vector<Cluster> behind;
+  for (size_t i = 0; i < result.clusters.size(); ++i) {
+    (last[i] ? behind : first).push_back(std::move(result.clusters[i]));
+  }
+  for (Cluster& cluster : behind) first.push_back(std::move(cluster));
+  result.clusters = std::move(first);
+  AddGains(evidence, result);
+  FindParts(result);
+}
+
+MineResult MineClusters(const Evidence& evidence, const MineOptions& options) {
+  const StackCosts costs = CostsOfStacks(evidence);
+  const MinedPatterns mined = MinePatterns(evidence, costs, options.patterns);
+  MineResult result;
+  result.lambda_ns = mined.lambda_ns;
+  result.truncated = mined.truncated;
+  result.why = mined.why;
+  result.patterns = mined.patterns.size();
+  result.distinct_stacks = costs.stacks.size();
+  result.wait_ns = costs.wait_ns;
+  result.run_ns = costs.run_ns;
+  result.runs_by_thread = costs.runs_by_thread;
+  const FunctionSymbols symbols(evidence.stacks);
+  const cluster::NgramCounts counts = CountNgrams(evidence, symbols);
+  result.clusters = GroupPatterns(evidence, costs, mined, symbols, counts, options);
+  const std::vector<LabelledPattern> patterns = PatternsOf(result.clusters);
+  result.labels = MatchStacks(evidence, costs, patterns, options.patterns.jobs);
+  result.cover = MakeCover(evidence, result.labels, costs.runs_by_thread);
+  std::vector<Metrics> metrics =
+      Measure(evidence, result.labels, result.cover, result.clusters.size());
+  for (Cluster& cluster : result.clusters) cluster.metrics = std::move(metrics[cluster.label]);
+  FindKeys(evidence, costs, result.clusters);
+  AddOwned(evidence, patterns, symbols, counts, options.patterns.jobs, result);
+  Rank(options.sort, result.clusters);
+  AddGains(evidence, result);
+  FindParts(result);
+  return result;
+}
+
+}  // namespace culprit::stackmine

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GatherEvidence: the Evidence of a corpus or of one trace file. Traces are
+// read and reduced in parallel, one in memory per thread, and added in the
+// order of the catalog, so the result does not depend on the number of threads.
+// A trace that cannot be read, or that would not fit the memory allowed, is
+// named in Evidence::unreadable and skipped.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "stackmine/evidence.h"
+#include "stackmine/reduce.h"
+
+namespace culprit::stackmine {
+
+struct GatherOptions {
+  ReduceOptions reduce;
+  uint64_t max_memory_bytes = 0;  // of one trace in memory; 0: no bound
+  size_t jobs = 0;                // threads; 0: all hardware threads
+};
+
+// `path` is a corpus folder or a trace file.
+Result<Evidence> GatherEvidence(const std::string& path, const GatherOptions& options,
+                                Progress& progress);
+
+}  // namespace culprit::stackmine

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PathForest: the critical paths of many instances, laid over each other. A node
+// is a stack that waited, ran or was ready, below the waits it explains; two
+// instances that were slow along the same chain of stacks share its nodes. What
+// an instance spent at a node is kept outside, as rows (evidence.h). A parent
+// has a smaller number than its children. 12 bytes a node plus its index entry.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "stackmine/stack_table.h"
+#include "waitgraph/wait_class.h"
+
+namespace culprit::stackmine {
+
+enum class PathKind : uint8_t {
+  kWait,
+  kRunning,
+  kNotSampled,  // ran without a sample: known by thread alone
+  kReady,       // woken, not yet running; the stack is that of the wait before
+  kPreempted,   // ready without having waited
+  kHardware,    // a device, timer or interrupt; the stack is its name
+};
+
+using NodeIndex = uint32_t;
+inline constexpr NodeIndex kNoNode = UINT32_MAX;
+
+struct PathNode {
+  NodeIndex parent = kNoNode;
+  StackIndex stack = kNoStack;
+  PathKind kind = PathKind::kWait;
+  waitgraph::WaitClass wait_class = waitgraph::WaitClass::kOther;  // of a wait
+
+  bool operator==(const PathNode&) const = default;
+};
+
+class PathForest {
+ public:
+  NodeIndex Intern(const PathNode& node);
+  const std::vector<PathNode>& nodes() const { return nodes_; }
+
+ private:
+  struct Hash {
+    size_t operator()(const PathNode& node) const;
+  };
+  std::vector<PathNode> nodes_;
+  std::unordered_map<PathNode, NodeIndex, Hash> index_;
+};
+
+}  // namespace culprit::stackmine

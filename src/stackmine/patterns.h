@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MinePatterns: the maximal costly patterns of the area of interest (StackMine
+// §V). Waiting and running stacks are mined apart: a frame of a wait and a
+// frame of a run are different symbols of one database, so one lambda and one
+// budget serve both and no pattern mixes them. The cost of a wait is its clipped
+// length on the path, of a run that of the leaf. Runs without a sample take part
+// only where there is no sampled run at all; they are then known by thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mine/maximal.h"
+#include "stackmine/evidence.h"
+#include "stackmine/lambda.h"
+
+namespace culprit::stackmine {
+
+enum class StackKind : uint8_t { kWait = 0, kRun = 1 };
+inline constexpr size_t kStackKinds = 2;
+constexpr std::string_view Name(StackKind kind) {
+  return kind == StackKind::kWait ? "wait" : "run";
+}
+
+struct StackCost {
+  StackIndex stack = kNoStack;
+  StackKind kind = StackKind::kWait;
+  int64_t cost_ns = 0;
+};
+
+struct StackCosts {
+  std::vector<StackCost> stacks;  // distinct, waits first, by index; cost above zero
+  int64_t wait_ns = 0;
+  int64_t run_ns = 0;
+  bool runs_by_thread = false;  // there was no sampled run
+};
+StackCosts CostsOfStacks(const Evidence& evidence);
+
+// Does a node of the forest count as a stack of this kind?
+bool CountsAs(const PathNode& node, StackKind kind, bool runs_by_thread);
+
+struct MinedPattern {
+  StackKind kind = StackKind::kWait;
+  std::vector<FrameSymbol> frames;  // caller first
+  int64_t cost_ns = 0;
+};
+
+struct PatternOptions {
+  LambdaRule lambda;
+  bool waits = true;
+  bool runs = true;
+  uint64_t max_patterns = 0;  // budgets; 0: none
+  int64_t max_time_ns = 0;
+  uint64_t max_memory_bytes = 0;
+  size_t jobs = 0;
+};
+
+struct MinedPatterns {
+  std::vector<MinedPattern> patterns;  // in the order of MineMaximal
+  int64_t lambda_ns = 0;
+  bool truncated = false;
+  std::string why;
+};
+MinedPatterns MinePatterns(const Evidence& evidence, const StackCosts& costs,
+                           const PatternOptions& options);
+
+}  // namespace culprit::stackmine

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StackTable: the distinct stacks of many traces, by the names of their frames.
+// A frame is "module!function" ("module!+0x12ab" where it has no name), so one
+// function is one symbol whatever trace, line or address it was seen at. Stacks
+// are a trie of ⟨caller's stack, frame⟩; equal stacks are one index. Symbols and
+// indexes are dense and given in order of first use. Append-only, one thread at
+// a time; interning costs a hash probe, a stack 24 bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/string_table.h"
+#include "trace/dictionary.h"
+
+namespace culprit::stackmine {
+
+using FrameSymbol = uint32_t;
+using StackIndex = uint32_t;
+inline constexpr StackIndex kNoStack = UINT32_MAX;
+
+class StackTable {
+ public:
+  // `function_at`: where the function begins in `name`; `named`: it is a name
+  // and not an address.
+  FrameSymbol InternFrame(std::string_view name, uint32_t function_at, bool named);
+  StackIndex InternStack(StackIndex parent, FrameSymbol frame);
+
+  // The symbol of a name, if a stack has it.
+  std::optional<FrameSymbol> FindFrame(std::string_view name) const;
+
+  size_t frames() const { return frames_.size(); }
+  size_t stacks() const { return stacks_.size(); }
+  std::string_view FrameName(FrameSymbol frame) const { return names_.Get(StringId(frame)); }
+  std::string_view Function(FrameSymbol frame) const {
+    return FrameName(frame).substr(frames_[frame].function_at);
+  }
+  std::string_view Module(FrameSymbol frame) const;
+  bool Named(FrameSymbol frame) const { return frames_[frame].named; }
+  StackIndex Parent(StackIndex stack) const { return stacks_[stack].parent; }
+  FrameSymbol Leaf(StackIndex stack) const { return stacks_[stack].frame; }
+  // Replaces `frames` by those of the stack, caller first; none for kNoStack.
+  void Frames(StackIndex stack, std::vector<FrameSymbol>& frames) const;
+
+ private:
+  struct FrameRow {
+    uint32_t function_at = 0;
+    bool named = true;
+  };
+  struct StackRow {
+    StackIndex parent = kNoStack;
+    FrameSymbol frame = 0;
+  };
+
+  StringTable names_;  // its ids are the symbols
+  std::vector<FrameRow> frames_;
+  std::vector<StackRow> stacks_;
+  std::unordered_map<uint64_t, StackIndex> index_;  // parent << 32 | frame
+};
+
+// Brings stacks of a trace's dictionary into a table; remembers what it brought.
+class DictionaryStacks {
+ public:
+  DictionaryStacks(const trace::Dictionary& from, StackTable& to);
+  StackIndex Bring(trace::StackId stack);
+
+ private:
+  FrameSymbol BringFrame(trace::FrameId frame);
+
+  const trace::Dictionary& from_;
+  StackTable& to_;
+  std::vector<FrameSymbol> frames_;
+  std::vector<StackIndex> stacks_;
+  std::vector<trace::StackId> path_;
+};
+
+// The indexes that the stacks of `from` have in `to`, by index in `from`.
+std::vector<StackIndex> BringAll(const StackTable& from, StackTable& to);
+
+}  // namespace culprit::stackmine

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "waitgraph/glob.h"
+
+#include <algorithm>
+
+namespace culprit::waitgraph {
+
+bool MatchesGlob(std::string_view glob, std::string_view text) {
+  size_t g = 0;
+  size_t t = 0;
+  // Where to go on after the last star: it swallows one more character. Going
+  // back to an earlier star is never needed.
+  size_t star = std::string_view::npos;
+  size_t resume = 0;
+  while (t < text.size()) {
+    if (g < glob.size() && glob[g] == '*') {
+      star = ++g;
+      resume = t;
+    } else if (g < glob.size() && (glob[g] == '?' || glob[g] == text[t])) {
+      ++g;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      g = star;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  return glob.find_first_not_of('*', g) == std::string_view::npos;
+}
+
+std::vector<bool> FramesMatching(const trace::Dictionary& dictionary,
+                                 const std::vector<std::string>& globs) {
+  std::vector<bool> matching(dictionary.frames().size(), false);
+  if (globs.empty()) return matching;
+  for (size_t i = 0; i < matching.size(); ++i) {
+    const trace::Frame& frame = dictionary.frames()[i];
+    const std::string name = dictionary.FrameName(trace::FrameId(i));
+    const std::string_view function = dictionary.Text(frame.function);
+    const std::string_view module =
+        frame.module.valid() ? dictionary.Text(dictionary.modules()[frame.module.value].name) : "";
+    matching[i] = std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+      if (glob.find('!') != std::string::npos) return MatchesGlob(glob, name);
+      return (frame.function.valid() && MatchesGlob(glob, function)) || MatchesGlob(glob, module);
+    });
+  }
+  return matching;
+}
+
+std::vector<bool> StacksWithFrame(const trace::Dictionary& dictionary,
+                                  const std::vector<bool>& frames) {
+  std::vector<bool> marked(dictionary.stacks().size(), false);
+  // A caller's stack has a smaller id than its callees'.
+  for (size_t i = 0; i < marked.size(); ++i) {
+    const trace::StackNode& node = dictionary.stacks()[i];
+    marked[i] = (node.frame.value < frames.size() && frames[node.frame.value]) ||
+                (node.parent.value < i && marked[node.parent.value]);
+  }
+  return marked;
+}
+
+StackFilter::StackFilter(const trace::Dictionary& dictionary, const std::vector<std::string>& with,
+                         const std::vector<std::string>& without)
+    : passes_(dictionary.stacks().size(), true), no_stack_(with.empty()) {
+  if (!with.empty()) passes_ = StacksWithFrame(dictionary, FramesMatching(dictionary, with));
+  if (without.empty()) return;
+  const std::vector<bool> out = StacksWithFrame(dictionary, FramesMatching(dictionary, without));
+  for (size_t i = 0; i < out.size(); ++i) passes_[i] = passes_[i] && !out[i];
+}
+
+}  // namespace culprit::waitgraph
