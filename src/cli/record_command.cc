@@ -198,7 +198,7 @@ Command RecordCommand() {
                  .letter = 'o',
                  .kind = ValueKind::kPath,
                  .value = "FILE",
-                 .help = "the trace to write; of a flight recorder FILE-1, FILE-2, ..."},
+                 .help = "the trace to write; of a flight recorder FILE-1, FILE-2 and so on"},
                 {.name = "--force", .help = "overwrite it"},
                 {.name = "--for",
                  .kind = ValueKind::kDuration,

@@ -182,6 +182,8 @@ bool IsDeviceAlone(const Cluster& cluster) {
   const int64_t all_ns =
       below.running_ns + below.ready_ns + below.hardware_ns + below.unexplained_ns;
   const int64_t disk_ns = metrics.class_ns[static_cast<size_t>(waitgraph::WaitClass::kDisk)];
+  // Charged to more than two instances on average: others wait behind it.
+  if (metrics.distinct_ns < metrics.cost_ns / 2) return false;
   return disk_ns >= ShareOf(kDeviceShare, metrics.cost_ns) &&
          below.hardware_ns >= ShareOf(kDeviceShare, all_ns);
 }

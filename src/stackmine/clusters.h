@@ -87,8 +87,9 @@ MineResult MineClusters(const Evidence& evidence, const MineOptions& options);
 // gains and parts anew.
 void RankLast(const Evidence& evidence, const std::vector<bool>& last, MineResult& result);
 
-// Waits for the disk with nothing between the waiter and the device: no lock, no
-// other thread, no fault. Only asking less or a faster device helps.
+// Waits for the disk with nothing between the waiter and the device (no lock, no
+// other thread, no fault) that hold up hardly anyone else. Only asking less or a
+// faster device helps.
 bool IsDeviceAlone(const Cluster& cluster);
 
 // The value a cluster is ranked by. In the order of impact, time for the device
