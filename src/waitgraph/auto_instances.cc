@@ -59,6 +59,7 @@ struct Cut {
   int64_t run_ns = 0;
   int64_t span_ns = 0;
   bool only_idles = true;  // every wait may be idle and nobody asked for anything
+  bool stirred = false;    // it ran, could have run, or is stuck on a resource
 };
 
 class Finder {
@@ -180,6 +181,14 @@ class Finder {
     return !wait.peer.valid() || EndedByTimer(trace_.dictionary, wait);
   }
 
+  // A thread that never ran in the recording tells nothing, unless it is stuck.
+  bool IsStuck(EventIndex i) const {
+    const WaitFact& fact = facts_.by_event[i];
+    if (Marked(never_, timelines_.event(i).stack)) return true;
+    return fact.wait_class != WaitClass::kChild &&
+           (fact.purpose == WaitPurpose::kWork || fact.purpose == WaitPurpose::kStall);
+  }
+
   int64_t WithinRecording(int64_t time_ns) const {
     const trace::Metadata& metadata = trace_.metadata;
     if (metadata.begin_ns >= metadata.end_ns) return time_ns;
@@ -202,6 +211,7 @@ class Finder {
       const int64_t tile_end_ns =
           std::max(tile_begin_ns, WithinRecording(timelines_.TileEnd(thread, i)));
       if (tile.kind == EventKind::kRunning) cut.run_ns += tile_end_ns - tile_begin_ns;
+      cut.stirred = cut.stirred || tile.kind != EventKind::kWait || IsStuck(tiles[i]);
       if (tile.kind == EventKind::kWait) {
         if (IsIdle(role, tiles[i], assume)) {
           result_.idle_wait[tiles[i]] = true;
@@ -219,7 +229,7 @@ class Finder {
   }
 
   static bool IsLeftOut(const Cut& cut) {
-    if (cut.instances.empty()) return true;
+    if (cut.instances.empty() || !cut.stirred) return true;
     return cut.only_idles && cut.idle_ns != 0 &&
            cut.run_ns * 100 <= cut.span_ns * kMaxHousekeepingPercent;
   }

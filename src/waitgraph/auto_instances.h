@@ -66,7 +66,7 @@ struct AutoInstances {
   std::vector<Role> roles;                 // costliest first
   std::vector<bool> idle_wait;             // by EventIndex: this wait was called idle
   int64_t idle_ns = 0;
-  int64_t left_out_ns = 0;  // of threads that only idle
+  int64_t left_out_ns = 0;  // of threads that only idle, or never ran and are not stuck
   uint64_t left_out_threads = 0;
   std::string reason;  // why there are no instances; empty if there are
 };

@@ -380,6 +380,22 @@ TEST(AutoInstances, AWaitStillOpenAtTheEndIsInAnInstance) {
   EXPECT_EQ(found.instances[10].dur_ns(), 9005);
 }
 
+TEST(AutoInstances, AThreadThatNeverRanIsLeftOutUnlessItIsStuck) {
+  LoopTrace loop;
+  Serve(loop, kServer, 10);
+  loop.Thread("rescuer", ThreadKind::kKernel);
+  loop.Wait("rescuer", 9000, "[kernel]!kthread;[kernel]!rescuer_thread;[kernel]!schedule", "");
+  loop.Wait("sh/sh", 9000, "sh!main;libc!wait4;[kernel]!do_wait;[kernel]!schedule", "");
+  loop.Wait("db/stuck", 9000, kMutex, "");
+  const AutoInstances found = Find(loop);
+  ASSERT_EQ(found.instances.size(), 11U);
+  EXPECT_EQ(std::ranges::count_if(found.instances,
+                                  [](const trace::Instance& at) { return at.dur_ns() == 9000; }),
+            1);
+  EXPECT_EQ(found.left_out_threads, 2U);
+  EXPECT_EQ(found.left_out_ns, 18000);
+}
+
 TEST(AutoInstances, KernelThreadsIdleInTheirOwnFunction) {
   const std::string start = "[kernel]!ret_from_fork;[kernel]!kthread;[kernel]!worker_thread;";
   LoopTrace loop;
