@@ -11,6 +11,7 @@ usage() {
 ./do build      build only: the program is build/culprit
 ./do lint       formatting, clang-tidy, shellcheck, layers, licence lines
 ./do bench      run the benchmarks                     [./do bench FILTER]
+./do bench record   what recording costs servers, which it installs   [ROUNDS] [WORKLOAD...]
 ./do fuzz       run every fuzz target for a minute     [./do fuzz SECONDS]
 ./do package    make a .deb in build/
 ./do readme     run the README's commands and put their output into it
@@ -133,7 +134,13 @@ do_lint() {
 do_bench() {
   need build bench
   build_preset bench build-bench all
-  bench/run.sh "$@"
+  if [[ ${1:-} == record ]]; then
+    need recording
+    shift
+    bench/record/run.sh "$@"
+  else
+    bench/run.sh "$@"
+  fi
 }
 
 do_fuzz() {

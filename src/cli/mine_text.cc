@@ -60,7 +60,8 @@ std::string Head(const MineFacts& facts, const MineTextOptions& options) {
   if (automatic > 0) {
     rows.emplace_back("idle", FormatDuration(account.idle_ns) + " of waiting for work; " +
                                   Plural(account.idle_threads, "thread", "threads") +
-                                  " that only idle or never ran, " + FormatDuration(account.idle_threads_ns));
+                                  " that only idle or never ran, " +
+                                  FormatDuration(account.idle_threads_ns));
   }
   rows.emplace_back("area", ScopeName(evidence.scope) + ": " +
                                 FormatCount(account.area.kept_events) + " of " +
