@@ -7,8 +7,8 @@
 #include <span>
 
 #include "base/file.h"
+#include "base/glob.h"
 #include "import/etl_text.h"
-#include "import/instance_rule.h"
 
 namespace culprit::import_ {
 namespace {
@@ -42,7 +42,7 @@ constexpr std::array<EtlDriverClass, 28> kEtlDrivers = {{
 
 std::string_view EtlDeviceOf(std::string_view driver_name) {
   for (const EtlDriverClass& driver : kEtlDrivers) {
-    if (GlobMatches(driver.name, driver_name)) return driver.device;
+    if (MatchesGlob(driver.name, driver_name)) return driver.device;
   }
   return {};
 }

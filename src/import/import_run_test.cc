@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/glob.h"
 #include "import/stored_bytes.h"
 #include "trace/trace_reader.h"
 
@@ -65,14 +66,14 @@ TEST(ImportRun, AFailureLeavesNothing) {
 }
 
 TEST(InstanceRule, GlobsMatchAsPeopleExpect) {
-  EXPECT_TRUE(GlobMatches("*!PeekMessage*", "user32.dll!PeekMessageW"));
-  EXPECT_TRUE(GlobMatches("[ext4]!*", "[ext4]!ext4_sync"));
-  EXPECT_TRUE(GlobMatches("a?c", "abc"));
-  EXPECT_TRUE(GlobMatches("*a*b", "xxaxxbxb"));
-  EXPECT_TRUE(GlobMatches("**", ""));
-  EXPECT_FALSE(GlobMatches("a?c", "ac"));
-  EXPECT_FALSE(GlobMatches("*a", "ab"));
-  EXPECT_FALSE(GlobMatches("", "x"));
+  EXPECT_TRUE(MatchesGlob("*!PeekMessage*", "user32.dll!PeekMessageW"));
+  EXPECT_TRUE(MatchesGlob("[ext4]!*", "[ext4]!ext4_sync"));
+  EXPECT_TRUE(MatchesGlob("a?c", "abc"));
+  EXPECT_TRUE(MatchesGlob("*a*b", "xxaxxbxb"));
+  EXPECT_TRUE(MatchesGlob("**", ""));
+  EXPECT_FALSE(MatchesGlob("a?c", "ac"));
+  EXPECT_FALSE(MatchesGlob("*a", "ab"));
+  EXPECT_FALSE(MatchesGlob("", "x"));
 }
 
 TEST(InstanceRule, ParsesItsTwoForms) {

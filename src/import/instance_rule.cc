@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/file.h"
+#include "base/glob.h"
 #include "import/text_scan.h"
 
 namespace culprit::import_ {
@@ -42,7 +43,7 @@ std::vector<ThreadId> FirstThreads(const trace::Dictionary& dictionary) {
 std::vector<bool> StacksWith(const trace::Dictionary& dictionary, std::string_view glob) {
   std::vector<bool> frames(dictionary.frames().size());
   for (size_t i = 0; i < frames.size(); ++i) {
-    frames[i] = GlobMatches(glob, dictionary.FrameName(trace::FrameId(i)));
+    frames[i] = MatchesGlob(glob, dictionary.FrameName(trace::FrameId(i)));
   }
   // A caller's stack stands before the stacks that extend it.
   std::vector<bool> stacks(dictionary.stacks().size());
@@ -103,29 +104,6 @@ std::optional<ThreadId> ThreadAt(const trace::Dictionary& dictionary, int64_t ti
 }
 
 }  // namespace
-
-bool GlobMatches(std::string_view glob, std::string_view text) {
-  size_t g = 0;
-  size_t t = 0;
-  size_t star = std::string_view::npos;
-  size_t resume = 0;
-  while (t < text.size()) {
-    if (g < glob.size() && glob[g] == '*') {
-      star = g++;
-      resume = t;
-    } else if (g < glob.size() && (glob[g] == '?' || glob[g] == text[t])) {
-      ++g;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      g = star + 1;
-      t = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (g < glob.size() && glob[g] == '*') ++g;
-  return g == glob.size();
-}
 
 Result<InstanceRule> ParseInstanceRule(std::string_view text) {
   const size_t colon = text.find(": ");
@@ -197,7 +175,7 @@ Result<std::vector<FoundInstance>> FindInstances(const trace::TraceReader& reade
     std::unordered_map<uint32_t, int64_t> starts;
     for (size_t i = 0; i < first_threads.size(); ++i) {
       const trace::Process& process = dictionary.processes()[i];
-      if (!first_threads[i].valid() || !GlobMatches(rule.process, dictionary.Text(process.name))) {
+      if (!first_threads[i].valid() || !MatchesGlob(rule.process, dictionary.Text(process.name))) {
         continue;
       }
       const int64_t t0_ns = process.start_ns == kNoTime

@@ -45,8 +45,6 @@ struct InstanceRow {
 };
 Result<std::vector<InstanceRow>> ReadInstanceTable(const std::string& path);
 
-bool GlobMatches(std::string_view glob, std::string_view text);
-
 // An instance with its scenario by name, as it is not yet in the dictionary.
 struct FoundInstance {
   std::string scenario;

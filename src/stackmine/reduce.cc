@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/glob.h"
 #include "waitgraph/glob.h"
 
 namespace culprit::stackmine {
@@ -98,9 +99,8 @@ class Reducer {
   }
 
   bool Matches(const std::string& scenario) const {
-    return std::any_of(
-        options_.scenarios.begin(), options_.scenarios.end(),
-        [&](const std::string& glob) { return waitgraph::MatchesGlob(glob, scenario); });
+    return std::any_of(options_.scenarios.begin(), options_.scenarios.end(),
+                       [&](const std::string& glob) { return MatchesGlob(glob, scenario); });
   }
 
   Chosen MarkedInstances() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/glob.h"
 #include "waitgraph/glob.h"
 
 namespace culprit::waitgraph {

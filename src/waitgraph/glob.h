@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Globs over frames: "*" stands for any characters, "?" for one, everything else
-// for itself (brackets too: "[ext4]!*"). A glob with "!" is held against
+// Globs (base/glob.h) over frames. A glob with "!" is held against
 // "module!function", one without against the function and against the module
 // alone: "PreCommit_Notify", "libssl*", "*.sys!*". A frame without a function is
 // "module!+0x12ab".
@@ -12,15 +11,11 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trace/dictionary.h"
 
 namespace culprit::waitgraph {
-
-// The whole text against the glob; O(glob × text) at worst, no recursion.
-bool MatchesGlob(std::string_view glob, std::string_view text);
 
 // By FrameId: whether any of the globs matches.
 std::vector<bool> FramesMatching(const trace::Dictionary& dictionary,

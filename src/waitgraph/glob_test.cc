@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "base/glob.h"
 #include "trace/small_trace.h"
 
 namespace culprit::waitgraph {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/glob.h"
 #include "waitgraph/glob.h"
 
 namespace culprit::waitgraph {
