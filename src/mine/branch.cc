@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "mine/database.h"
 #include "mine/insertion_miner.h"
 #include "mine/prefix_miner.h"
 #include "mine/views.h"
@@ -16,25 +17,66 @@ namespace {
 constexpr size_t kViewGrowth = 4;
 constexpr size_t kFreeViews = 65536;
 
+// Holders whose sequences are fetched ahead: they are not neighbours in memory.
+constexpr size_t kAhead = 8;
+
 // How many known patterns the prefix miner's sequences are held against.
 constexpr size_t kKnownTried = 64;
+
+// Hands each sequence that holds the branch's item to one of two, with the
+// holder's number, its items, the item's place and its cost: those in which no
+// item stands twice, which are most, to `plain`.
+template <typename Plain, typename Other>
+bool ForEachHolder(const BranchInput& input, const Plain& plain, const Other& other) {
+  const Batch& batch = input.batch;
+  const std::span<const Holder> holders = batch.HoldersOf(input.item);
+  std::vector<Item> unpacked;
+  for (size_t h = 0; h < holders.size(); ++h) {
+    if (h + 2 * kAhead < holders.size()) {
+      __builtin_prefetch(&batch.sequences[holders[h + 2 * kAhead].sequence]);
+      const Word* soon = batch.sequences[holders[h + kAhead].sequence].items;
+      __builtin_prefetch(soon);
+      __builtin_prefetch(soon + 32);
+    }
+    const auto [i, place] = holders[h];
+    const int64_t cost = batch.sequences[i].cost;
+    if (batch.sequences[i].repeats != 0) {
+      if (!other(batch.At(i, unpacked), h, cost)) return false;
+    } else if (batch.width.narrow()) {
+      plain(batch.Narrow(i), place, cost);
+    } else {
+      plain(batch.At(i, unpacked), place, cost);
+    }
+  }
+  return true;
+}
 
 // The views of the branch's item: one for every place it has. False if that is
 // out of proportion to the sequences, as it is in deep recursion.
 bool MakeViews(const BranchInput& input, int64_t lambda, Conditioner& conditioner) {
-  const SequenceList& sequences = input.database.sequences;
-  for (size_t h = 0; h < input.holders.size(); ++h) {
-    const uint32_t holder = input.holders[h];
-    conditioner.Count(sequences.at(holder), h, input.database.costs[holder]);
-  }
-  conditioner.Keep(lambda, input.holders.size());
+  ForEachHolder(
+      input,
+      [&](const auto& items, size_t place, int64_t cost) {
+        conditioner.CountPlain(items, place, cost);
+      },
+      [&](std::span<const Item> items, size_t h, int64_t cost) {
+        conditioner.Count(items, h, cost);
+        return true;
+      });
+  conditioner.Keep(lambda, input.batch.HoldersOf(input.item).size());
   size_t length = 0;
-  for (const uint32_t holder : input.holders) {
-    length += sequences.at(holder).size();
-    if (!conditioner.Add(sequences.at(holder), kViewGrowth * length + kFreeViews)) return false;
-    conditioner.EndGroup(input.database.costs[holder]);
-  }
-  return true;
+  return ForEachHolder(
+      input,
+      [&](const auto& items, size_t place, int64_t cost) {
+        length += items.size();
+        conditioner.AddPlain(items, place, cost);
+      },
+      [&](std::span<const Item> items, size_t /*h*/, int64_t cost) {
+        length += items.size();
+        if (!conditioner.Add(items, kViewGrowth * length + kFreeViews)) return false;
+        conditioner.EndGroup(cost);
+        return true;
+      });
 }
 
 class CostCounter {
@@ -86,12 +128,14 @@ struct BranchDatabase {
   std::vector<Item> items;
 };
 BranchDatabase RestrictToBranch(const BranchInput& input, int64_t lambda) {
-  const Database& data = input.database;
+  const Batch& batch = input.batch;
+  const std::span<const Holder> holders = batch.HoldersOf(input.item);
   std::vector<int64_t> costs(input.item_count);
-  std::vector<size_t> seen_in(input.item_count, data.size());
-  for (const uint32_t holder : input.holders) {
-    for (const Item item : data.sequences.at(holder)) {
-      if (std::exchange(seen_in[item], holder) != holder) costs[item] += data.costs[holder];
+  std::vector<size_t> seen_in(input.item_count, batch.sequences.size());
+  std::vector<Item> unpacked;
+  for (const auto [i, place] : holders) {
+    for (const Item item : batch.At(i, unpacked)) {
+      if (std::exchange(seen_in[item], i) != i) costs[item] += batch.sequences[i].cost;
     }
   }
   Views merged;
@@ -102,13 +146,13 @@ BranchDatabase RestrictToBranch(const BranchInput& input, int64_t lambda) {
     merged.origins.push_back(item);
   }
   GroupMerger merger;
-  merger.Reserve(input.holders.size());
-  for (const uint32_t holder : input.holders) {
-    for (const Item item : data.sequences.at(holder)) {
+  merger.Reserve(holders.size());
+  for (const auto [i, place] : holders) {
+    for (const Item item : batch.At(i, unpacked)) {
       if (numbers[item] != 0) merged.views.items.push_back(numbers[item] - 1);
     }
     merged.views.End();
-    merger.EndGroup(data.costs[holder], merged);
+    merger.EndGroup(batch.sequences[i].cost, merged);
   }
   return {{std::move(merged.views), std::move(merged.costs)}, std::move(merged.origins)};
 }

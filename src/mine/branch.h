@@ -6,18 +6,16 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "mine/budget.h"
-#include "mine/database.h"
 #include "mine/maximal_set.h"
+#include "mine/sequence_queue.h"
 
 namespace culprit::mine {
 
 struct BranchInput {
-  const Database& database;
-  std::span<const uint32_t> holders;  // the sequences that hold the item
-  Item item;                          // no pattern of the branch holds a lesser one
+  const Batch& batch;
+  Item item;  // of the batch; no pattern of the branch holds a lesser one
   size_t item_count;
 };
 

@@ -16,12 +16,8 @@ namespace {
 constexpr size_t kMostViewsCompared = 24;
 
 uint64_t HashGroup(const Views& views, size_t first_view, size_t end_view) {
-  uint64_t hash = end_view - first_view;
-  for (size_t v = first_view; v < end_view; ++v) {
-    const std::span<const Item> view = views.views.at(v);
-    hash = MixHash(hash, view.size());
-    for (const Item item : view) hash = MixHash(hash, item);
-  }
+  uint64_t hash = 0;
+  for (size_t v = first_view; v < end_view; ++v) hash = MixHash(hash, HashItems(views.views.at(v)));
   return hash;
 }
 
@@ -83,77 +79,88 @@ size_t Views::Bytes() const {
 
 void GroupMerger::Reserve(size_t groups) { table_.assign(std::bit_ceil(2 * groups + 2), 0); }
 
+// Where there is no equal group, the next one to be ended gets its place.
+template <typename Same>
+bool GroupMerger::AddToEqual(uint64_t hash, int64_t cost, Views& out, const Same& same) {
+  const size_t slots = table_.size();
+  size_t slot = hash & (slots - 1);
+  for (; table_[slot] != 0; slot = (slot + 1) & (slots - 1)) {
+    const size_t group = table_[slot] - 1;
+    if (!same(group)) continue;
+    out.costs[group] += cost;
+    return true;
+  }
+  table_[slot] = static_cast<uint32_t>(out.groups() + 1);
+  return false;
+}
+
 void GroupMerger::EndGroup(int64_t cost, Views& out) {
   const size_t first_view = out.group_begins.back();
   DropContainedViews(first_view, out.views);
   const size_t end_view = out.views.size();
-  const size_t slots = table_.size();
-  size_t slot = HashGroup(out, first_view, end_view) & (slots - 1);
-  for (; table_[slot] != 0; slot = (slot + 1) & (slots - 1)) {
-    const size_t group = table_[slot] - 1;
-    if (!SameGroup(out, group, first_view, end_view)) continue;
-    out.costs[group] += cost;
+  const bool merged =
+      AddToEqual(HashGroup(out, first_view, end_view), cost, out,
+                 [&](size_t group) { return SameGroup(out, group, first_view, end_view); });
+  if (merged) {
     out.views.items.resize(out.views.begins[first_view]);
     out.views.begins.resize(first_view + 1);
-    return;
+  } else {
+    out.EndGroup(cost);
   }
-  table_[slot] = static_cast<uint32_t>(out.groups() + 1);
+}
+
+void GroupMerger::AddGroup(std::span<const Item> view, int64_t cost, Views& out) {
+  const bool merged = AddToEqual(MixHash(0, HashItems(view)), cost, out, [&](size_t group) {
+    const size_t first_view = out.group_begins[group];
+    return out.group_begins[group + 1] == first_view + 1 &&
+           std::ranges::equal(out.views.at(first_view), view);
+  });
+  if (merged) return;
+  out.views.Add(view);
   out.EndGroup(cost);
 }
 
 Conditioner::Conditioner(Item chosen, size_t item_count, std::span<const uint8_t> left_out,
                          Views& out)
-    : chosen_(chosen), left_out_(left_out), out_(out), counts_(2 * item_count) {}
+    : chosen_(chosen),
+      left_out_(left_out),
+      out_(out),
+      costs_(2 * item_count),
+      seen_in_(2 * item_count) {}
 
 void Conditioner::Count(std::span<const Item> view, size_t group, int64_t cost) {
   const auto found = std::ranges::find(view, chosen_);
   if (found == view.end()) return;
   const auto first = static_cast<size_t>(found - view.begin());
-  for (size_t i = 0; i < first; ++i) {
-    if (left_out_[view[i]] == 0) CountLabel(2 * view[i], group, cost);
-  }
+  for (size_t i = 0; i < first; ++i) CountLabel(2 * view[i], group, cost);
   size_t last = first;
   for (size_t i = first + 1; i < view.size(); ++i) {
-    if (left_out_[view[i]] == 0) CountLabel(2 * view[i] + 1, group, cost);
+    CountLabel(2 * view[i] + 1, group, cost);
     if (view[i] == chosen_) last = i;
   }
   for (size_t i = first + 1; i < last; ++i) {
-    if (left_out_[view[i]] == 0 && view[i] != chosen_) CountLabel(2 * view[i], group, cost);
+    if (view[i] != chosen_) CountLabel(2 * view[i], group, cost);
   }
 }
 
 void Conditioner::Keep(int64_t lambda, size_t groups) {
   out_.Clear();
-  numbers_.assign(counts_.size(), kDropped);
-  for (Item label = 0; label < counts_.size(); ++label) {
-    if (counts_[label].cost < lambda) continue;
+  numbers_.assign(costs_.size(), kDropped);
+  for (Item label = 0; label < costs_.size(); ++label) {
+    if (costs_[label] < lambda || left_out_[label / 2] != 0) continue;
     numbers_[label] = static_cast<Item>(out_.item_costs.size());
-    out_.item_costs.push_back(counts_[label].cost);
+    out_.item_costs.push_back(costs_[label]);
     out_.origins.push_back(label);
   }
   merger_.Reserve(groups);
-}
-
-void Conditioner::AddAround(std::span<const Item> sequence, size_t place,
-                            SequenceList& list) const {
-  // No `chosen` before the chosen one. Without this a run of n equal items would
-  // be grown in 2^n ways.
-  for (size_t i = 0; i < place; ++i) {
-    const Item number = numbers_[2 * sequence[i]];
-    if (number != kDropped) list.items.push_back(number);
-  }
-  for (size_t i = place + 1; i < sequence.size(); ++i) {
-    const Item number = numbers_[2 * sequence[i] + 1];
-    if (number != kDropped) list.items.push_back(number);
-  }
-  list.End();
 }
 
 bool Conditioner::Add(std::span<const Item> view, size_t most_items) {
   for (size_t at = 0; at < view.size(); ++at) {
     if (view[at] != chosen_) continue;
     if (out_.views.items.size() > most_items) return false;
-    AddAround(view, at, out_.views);
+    AddAround(view, at, out_.views.items);
+    out_.views.End();
   }
   return true;
 }
@@ -168,8 +175,11 @@ void Conditioner::AddKnown(std::span<const Item> pattern, SequenceList& known) c
   const auto first = static_cast<size_t>(found - pattern.begin());
   size_t last = pattern.size() - 1;
   while (pattern[last] != chosen_) --last;
-  AddAround(pattern, first, known);
-  if (last != first) AddAround(pattern, last, known);
+  AddAround(pattern, first, known.items);
+  known.End();
+  if (last == first) return;
+  AddAround(pattern, last, known.items);
+  known.End();
 }
 
 void AddWithChosen(std::span<const Item> sequence, const Views& child, Item chosen,

@@ -42,9 +42,15 @@ struct Views {
 class GroupMerger {
  public:
   void Reserve(size_t groups);
+  // Ends the group of the views added to `out` since the last.
   void EndGroup(int64_t cost, Views& out);
+  // Adds a group of one view.
+  void AddGroup(std::span<const Item> view, int64_t cost, Views& out);
 
  private:
+  template <typename Same>
+  bool AddToEqual(uint64_t hash, int64_t cost, Views& out, const Same& same);
+
   std::vector<uint32_t> table_;  // open addressing: group + 1
 };
 
@@ -61,6 +67,13 @@ class Conditioner {
   // Counts a view of the given group, without the items left out; all views of
   // a group one after the other.
   void Count(std::span<const Item> view, size_t group, int64_t cost);
+  // Counts a group of one view, in which no item stands twice and `chosen` at
+  // `place`.
+  template <typename Stored>
+  void CountPlain(std::span<const Stored> view, size_t place, int64_t cost) {
+    for (const Item item : view.first(place)) costs_[2 * item] += cost;
+    for (const Item item : view.subspan(place + 1)) costs_[2 * item + 1] += cost;
+  }
   void Keep(int64_t lambda, size_t groups);
 
   // Adds the views that a view becomes: one for each place of `chosen`. False:
@@ -68,31 +81,50 @@ class Conditioner {
   bool Add(std::span<const Item> view, size_t most_items);
   // Ends the group of the views added since the last, if there are any.
   void EndGroup(int64_t cost);
+  // Adds the group that a view as of CountPlain becomes.
+  template <typename Stored>
+  void AddPlain(std::span<const Stored> view, size_t place, int64_t cost) {
+    around_.clear();
+    AddAround(view, place, around_);
+    merger_.AddGroup(around_, cost, out_);
+  }
 
   // What stands around the first `chosen` of a known pattern, and around the
   // last, in new items; nothing if it holds none.
   void AddKnown(std::span<const Item> pattern, SequenceList& known) const;
 
  private:
-  struct LabelCount {
-    int64_t cost = 0;
-    size_t seen_in = 0;  // the last group, plus 1
-  };
-
   void CountLabel(Item label, size_t group, int64_t cost) {
-    LabelCount& count = counts_[label];
-    if (count.seen_in == group + 1) return;
-    count.seen_in = group + 1;
-    count.cost += cost;
+    if (seen_in_[label] == group + 1) return;
+    seen_in_[label] = group + 1;
+    costs_[label] += cost;
   }
-  void AddAround(std::span<const Item> sequence, size_t place, SequenceList& list) const;
+  // No `chosen` before the chosen one. Without this a run of n equal items would
+  // be grown in 2^n ways.
+  template <typename Stored>
+  void AddAround(std::span<const Stored> sequence, size_t place, std::vector<Item>& items) const {
+    const size_t begin = items.size();
+    items.resize(begin + sequence.size());
+    Item* to = items.data() + begin;
+    for (const Item item : sequence.first(place)) {
+      *to = numbers_[2 * item];
+      to += *to == kDropped ? 0 : 1;
+    }
+    for (const Item item : sequence.subspan(place + 1)) {
+      *to = numbers_[2 * item + 1];
+      to += *to == kDropped ? 0 : 1;
+    }
+    items.resize(static_cast<size_t>(to - items.data()));
+  }
 
   Item chosen_;
   std::span<const uint8_t> left_out_;
   Views& out_;
   GroupMerger merger_;
-  std::vector<LabelCount> counts_;
-  std::vector<Item> numbers_;  // label: the new item
+  std::vector<int64_t> costs_;   // of the labels
+  std::vector<size_t> seen_in_;  // label: the last group, plus 1
+  std::vector<Item> numbers_;    // label: the new item
+  std::vector<Item> around_;
 };
 
 // The way back: a sequence of items of `child`, made under the condition of
