@@ -56,7 +56,7 @@ void ColumnEncoder::Bytes(std::string_view plane, ByteWriter& out) {
   out.String(frame);
 }
 
-void ColumnEncoder::Column(const std::vector<uint64_t>& values, ByteWriter& out) {
+void ColumnEncoder::Column(std::span<const uint64_t> values, ByteWriter& out) {
   uint64_t all_bits = 0;
   for (uint64_t value : values) all_bits |= value;
   const int planes = (std::bit_width(all_bits) + 7) / 8;

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +33,7 @@ class ColumnEncoder {
   explicit ColumnEncoder(int zstd_level);
   ~ColumnEncoder();
 
-  void Column(const std::vector<uint64_t>& values, ByteWriter& out);
+  void Column(std::span<const uint64_t> values, ByteWriter& out);
   void Bytes(std::string_view plane, ByteWriter& out);
   // Any bytes as `raw length, zstd frame`; the inverse is Decompress().
   void Compress(std::string_view raw, ByteWriter& out);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -73,23 +74,37 @@ int RankAtOneTime(const Event& event) {
   return event.kind == EventKind::kWait ? 0 : 2;
 }
 
+// Fills all of `info` but its owners; `slots` then holds the events of each
+// owner. none() is UINT32_MAX: + 1 makes it slot 0, before all threads.
+void Summarize(const std::vector<Event>& events, std::vector<uint32_t>& slots, BlockInfo& info) {
+  slots.clear();
+  info.events = static_cast<uint32_t>(events.size());
+  info.min_time_ns = events.front().time_ns;
+  info.max_end_ns = events.front().end_ns();
+  info.kind_counts = {};
+  for (const Event& event : events) {
+    info.min_time_ns = std::min(info.min_time_ns, event.time_ns);
+    info.max_end_ns = std::max(info.max_end_ns, event.end_ns());
+    ++info.kind_counts[static_cast<size_t>(event.kind)];
+    const size_t slot = OwnerOf(event).value + 1;
+    if (slot >= slots.size()) slots.resize(slot + 1);
+    ++slots[slot];
+  }
+}
+
+// `slots` as Summarize() leaves them; afterwards where each owner's events end.
 void GroupByOwner(std::vector<Event>& events, std::vector<Event>& scratch,
-                  std::vector<uint32_t>& starts, BlockInfo& info) {
-  // none() is UINT32_MAX: + 1 makes it slot 0, before all threads.
-  uint32_t last_slot = 0;
-  for (const Event& event : events) last_slot = std::max(last_slot, OwnerOf(event).value + 1);
-  starts.assign(static_cast<size_t>(last_slot) + 1, 0);
-  for (const Event& event : events) ++starts[OwnerOf(event).value + 1];
+                  std::vector<uint32_t>& slots, BlockInfo& info) {
   info.owners.clear();
   uint32_t sum = 0;
-  for (size_t slot = 0; slot < starts.size(); ++slot) {
-    const uint32_t count = std::exchange(starts[slot], sum);
+  for (size_t slot = 0; slot < slots.size(); ++slot) {
+    const uint32_t count = std::exchange(slots[slot], sum);
     if (count == 0) continue;
     info.owners.push_back({.thread = slot == 0 ? ThreadId() : ThreadId(slot - 1), .events = count});
     sum += count;
   }
   scratch.resize(events.size());
-  for (const Event& event : events) scratch[starts[OwnerOf(event).value + 1]++] = event;
+  for (const Event& event : events) scratch[slots[OwnerOf(event).value + 1]++] = event;
   events.swap(scratch);
   auto group = events.begin();
   const auto by_time = [](const Event& a, const Event& b) {
@@ -99,18 +114,6 @@ void GroupByOwner(std::vector<Event>& events, std::vector<Event>& scratch,
     const auto end = group + owner.events;
     if (!std::is_sorted(group, end, by_time)) std::stable_sort(group, end, by_time);
     group = end;
-  }
-}
-
-void Summarize(const std::vector<Event>& events, BlockInfo& info) {
-  info.events = static_cast<uint32_t>(events.size());
-  info.min_time_ns = events.front().time_ns;
-  info.max_end_ns = events.front().end_ns();
-  info.kind_counts = {};
-  for (const Event& event : events) {
-    info.min_time_ns = std::min(info.min_time_ns, event.time_ns);
-    info.max_end_ns = std::max(info.max_end_ns, event.end_ns());
-    ++info.kind_counts[static_cast<size_t>(event.kind)];
   }
 }
 
@@ -174,43 +177,79 @@ struct BlockEncoder::State {
   ColumnEncoder columns;
   RankTable stacks;
   RankTable threads;
-  std::array<std::array<std::vector<uint64_t>, kFields>, kEventKinds> fields;
+  // A column's values, its size as of kind_counts; what lies behind is left over
+  // from other blocks. `bits` has all bits that any of its values has.
+  struct Values {
+    std::vector<uint64_t> values;
+    uint64_t bits = 0;
+  };
+  using Row = std::array<uint64_t, kFields>;
+
+  std::array<std::array<Values, kFields>, kEventKinds> fields;
   std::string kinds;
   std::string flags;
   std::vector<uint64_t> ranks;
   std::vector<Event> scratch;
-  std::vector<uint32_t> starts;
+  std::vector<uint32_t> slots;
 
-  void Clear();
-  void Append(const Event& event, OwnerState& expected);
+  void Begin(const BlockInfo& info);
+  void Fill(const std::vector<Event>& events, const BlockInfo& info);
   void WriteRanks(uint8_t id, const RankTable& table, ByteWriter& out);
-  void WriteFields(ByteWriter& out);
+  void WriteFields(const BlockInfo& info, ByteWriter& out);
 };
 
-void BlockEncoder::State::Clear() {
+void BlockEncoder::State::Begin(const BlockInfo& info) {
   stacks.Clear();
   threads.Clear();
-  for (auto& kind : fields) {
-    for (auto& column : kind) column.clear();
+  for (size_t kind = 0; kind < kEventKinds; ++kind) {
+    for (Values& column : fields[kind]) {
+      if (column.values.size() < info.kind_counts[kind]) {
+        column.values.resize(info.kind_counts[kind]);
+      }
+      column.bits = 0;
+    }
   }
-  kinds.clear();
-  flags.clear();
+  kinds.resize(info.events);
+  flags.resize(info.events);
 }
 
-void BlockEncoder::State::Append(const Event& event, OwnerState& expected) {
-  auto& field = fields[static_cast<size_t>(event.kind)];
-  const auto start = static_cast<uint64_t>(event.time_ns) - expected.ExpectedTime(event.kind);
-  const auto cpu_step = static_cast<int16_t>(event.cpu - expected.cpu);
-  field[kStart].push_back(ZigZag(static_cast<int64_t>(start)));
-  field[kDur].push_back(static_cast<uint64_t>(event.dur_ns));
-  field[kStack].push_back(stacks.Code(event.stack.value, expected.stack));
-  field[kOther].push_back(threads.Code(OtherOf(event).value, expected.other));
-  field[kCpu].push_back(ZigZag(cpu_step));
-  field[kArg0].push_back(ZigZag(event.arg0));
-  field[kArg1].push_back(ZigZag(event.arg1));
-  kinds.push_back(static_cast<char>(event.kind));
-  flags.push_back(static_cast<char>(event.flags));
-  expected.Advance(event);
+void BlockEncoder::State::Fill(const std::vector<Event>& events, const BlockInfo& info) {
+  std::array<std::array<uint64_t*, kFields>, kEventKinds> next;
+  for (size_t kind = 0; kind < kEventKinds; ++kind) {
+    for (size_t field = 0; field < kFields; ++field) {
+      next[kind][field] = fields[kind][field].values.data();
+    }
+  }
+  std::array<Row, kEventKinds> bits = {};
+  std::array<uint32_t, kEventKinds> index = {};
+  size_t i = 0;
+  for (const BlockInfo::Owner& owner : info.owners) {
+    OwnerState expected(info.min_time_ns);
+    for (const size_t end = i + owner.events; i < end; ++i) {
+      const Event& event = events[i];
+      const auto kind = static_cast<size_t>(event.kind);
+      const auto start = static_cast<uint64_t>(event.time_ns) - expected.ExpectedTime(event.kind);
+      const auto cpu_step = static_cast<int16_t>(event.cpu - expected.cpu);
+      const Row row = {ZigZag(static_cast<int64_t>(start)),
+                       static_cast<uint64_t>(event.dur_ns),
+                       stacks.Code(event.stack.value, expected.stack),
+                       threads.Code(OtherOf(event).value, expected.other),
+                       ZigZag(cpu_step),
+                       ZigZag(event.arg0),
+                       ZigZag(event.arg1)};
+      const uint32_t place = index[kind]++;
+      for (size_t field = 0; field < kFields; ++field) {
+        next[kind][field][place] = row[field];
+        bits[kind][field] |= row[field];
+      }
+      kinds[i] = static_cast<char>(event.kind);
+      flags[i] = static_cast<char>(event.flags);
+      expected.Advance(event);
+    }
+  }
+  for (size_t kind = 0; kind < kEventKinds; ++kind) {
+    for (size_t field = 0; field < kFields; ++field) fields[kind][field].bits = bits[kind][field];
+  }
 }
 
 void BlockEncoder::State::WriteRanks(uint8_t id, const RankTable& table, ByteWriter& out) {
@@ -221,13 +260,15 @@ void BlockEncoder::State::WriteRanks(uint8_t id, const RankTable& table, ByteWri
   WriteColumn(id, body.bytes(), out);
 }
 
-void BlockEncoder::State::WriteFields(ByteWriter& out) {
+void BlockEncoder::State::WriteFields(const BlockInfo& info, ByteWriter& out) {
   for (size_t kind = 0; kind < kEventKinds; ++kind) {
-    for (uint64_t& code : fields[kind][kStack]) code = stacks.Ranked(code);
-    for (uint64_t& code : fields[kind][kOther]) code = threads.Ranked(code);
     for (size_t field = 0; field < kFields; ++field) {
-      const auto& values = fields[kind][field];
-      if (std::all_of(values.begin(), values.end(), [](uint64_t v) { return v == 0; })) continue;
+      if (fields[kind][field].bits == 0) continue;
+      const std::span values(fields[kind][field].values.data(), info.kind_counts[kind]);
+      if (field == kStack || field == kOther) {
+        const RankTable& table = field == kStack ? stacks : threads;
+        for (uint64_t& code : values) code = table.Ranked(code);
+      }
       ByteWriter body;
       columns.Column(values, body);
       WriteColumn(FieldColumn(kind, field), body.bytes(), out);
@@ -241,14 +282,10 @@ BlockEncoder::~BlockEncoder() = default;
 void BlockEncoder::Encode(std::vector<Event>& events, std::string& out, BlockInfo& info) {
   CULPRIT_CHECK(!events.empty() && events.size() <= kMaxBlockEvents);
   State& s = *state_;
-  s.Clear();
-  GroupByOwner(events, s.scratch, s.starts, info);
-  Summarize(events, info);
-  const Event* event = events.data();
-  for (const BlockInfo::Owner& owner : info.owners) {
-    OwnerState expected(info.min_time_ns);
-    for (uint32_t i = 0; i < owner.events; ++i) s.Append(*event++, expected);
-  }
+  Summarize(events, s.slots, info);
+  GroupByOwner(events, s.scratch, s.slots, info);
+  s.Begin(info);
+  s.Fill(events, info);
   s.stacks.Rank();
   s.threads.Rank();
 
@@ -262,7 +299,7 @@ void BlockEncoder::Encode(std::vector<Event>& events, std::string& out, BlockInf
   WriteColumn(kFlagsColumn, flags_body.bytes(), writer);
   s.WriteRanks(kStackRanksColumn, s.stacks, writer);
   s.WriteRanks(kThreadRanksColumn, s.threads, writer);
-  s.WriteFields(writer);
+  s.WriteFields(info, writer);
   out.append(writer.bytes());
 }
 

@@ -165,6 +165,7 @@ Status TraceWriter::Add(const Event& event) {
                             std::to_string(event.time_ns) + " ns, lasts " +
                             std::to_string(event.dur_ns) + " ns"};
   }
+  if (s.options.census != nullptr) s.options.census->Count(event);
   s.pending.push_back(event);
   ++s.events;
   return s.pending.size() >= s.options.block_events ? s.PutBlock() : Status();

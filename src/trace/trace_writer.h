@@ -20,6 +20,7 @@
 
 #include "base/file.h"
 #include "base/result.h"
+#include "trace/event_census.h"
 #include "trace/trace.h"
 
 namespace culprit::trace {
@@ -27,6 +28,7 @@ namespace culprit::trace {
 struct WriterOptions {
   size_t block_events = 64 * 1024;
   int zstd_level = 3;
+  EventCensus* census = nullptr;  // counts every event; outlives the writer
 };
 
 class TraceWriter {
