@@ -12,24 +12,17 @@
 #include <vector>
 
 #include "base/file.h"
-#include "export/sample_trace.h"
-#include "export/target.h"
-#include "import/archive.h"
+#include "foreign_samples.h"
 #include "import/ctf_test_trace.h"
-#include "import/jfr_builder.h"
-#include "import/perf_data_builder.h"
+#include "import/etl_image_builder.h"
 #include "import/ring_buffer_sample.h"
-#include "import/scap_builder.h"
-#include "import/stored_bytes.h"
-#include "import/trace_dat_builder.h"
 #include "import/uftrace_builder.h"
 #include "trace/random_trace.h"
 #include "trace/trace_writer.h"
 
 namespace {
 
-using culprit::import_::ByteOrder;
-using Seeds = std::vector<std::string>;
+using namespace culprit;  // the table names every maker of seeds
 
 Seeds TraceSeeds() {
   Seeds seeds;
@@ -44,82 +37,6 @@ Seeds TraceSeeds() {
     seeds.push_back(std::move(bytes));
   }
   return seeds;
-}
-
-Seeds PerfScriptSeeds() {
-  return {"app 12/13 [001] 1.000001: 1000 cpu-clock:\n\t  4010 main+0x10 (/bin/app)\n\n",
-          "app 12 [001] 1.5: sched:sched_switch: prev_comm=app prev_pid=12 prev_prio=120 "
-          "prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120\n\n"};
-}
-
-Seeds FoldedSeeds() { return {"main;f;g 12\nmain;f 3\n", "app-12/13;main;f_[k] 7\n"}; }
-
-Seeds FtraceTextSeeds() {
-  return {
-      "# tracer: nop\n app-12 (12) [001] d..2 1.000001: sched_waking: comm=b pid=13 "
-      "prio=120 target_cpu=001\n app-12 (12) [001] ... 1.2: tracing_mark_write: B|12|x\n",
-      "  app-12 [000] 1.000001: sched_switch: prev_comm=app prev_pid=12 prev_prio=120 "
-      "prev_state=S ==> next_comm=b next_pid=13 next_prio=120\n"
-      "  b-13 [000] 1.000100: kernel_stack: <stack trace>\n => schedule (ffff0010)\n"};
-}
-
-Seeds StraceSeeds() {
-  return {
-      "12 1700000000.000001 read(3, \"x\", 1) = 1 <0.000010>\n"
-      "12 1700000000.1 futex(0x1, FUTEX_WAIT, 1 <unfinished ...>\n",
-      "[pid 7] 10:00:00.5 openat(AT_FDCWD, \"/x\", O_RDONLY) = -1 ENOENT (No) <0.1>\n"
-      " > /lib/libc.so.6(__open+0x14) [0xe1234]\n+++ exited with 0 +++\n"};
-}
-
-void FillPerfData(culprit::import_::PerfDataBuilder& builder) {
-  constexpr uint64_t kKernel = culprit::import_::kContextKernel;
-  constexpr uint64_t kUser = culprit::import_::kContextUser;
-  builder.CommRecord({.time = 0, .pid = 10, .tid = 10}, "server");
-  builder.Mmap2({.pid = 10, .tid = 10}, 2, 0x400000, 0x1000, 0x2000, "/opt/server");
-  builder.Switch({.time = 1000, .cpu = 0, .pid = 10, .tid = 10}, 10, 0, 1,
-                 {kKernel, 0xffff800080000500, kUser, 0x400120});
-  builder.Waking({.time = 4000, .cpu = 1, .pid = 20, .tid = 20}, 10);
-  builder.Switch({.time = 5000, .cpu = 0, .pid = 0, .tid = 0}, 0, 10, 0);
-  builder.Clock({.time = 5500, .cpu = 0, .pid = 10, .tid = 10}, {kUser, 0x400200, 0x400800});
-  builder.Enter({.time = 6000, .cpu = 0, .pid = 10, .tid = 10}, 63);
-  builder.Exit({.time = 6400, .cpu = 0, .pid = 10, .tid = 10}, 63, 7);
-  builder.FinishedRound();
-}
-
-Seeds PerfDataSeeds() {
-  using culprit::import_::PerfDataBuilder;
-  Seeds seeds;
-  for (const bool big : {false, true}) {
-    for (const auto layout : {PerfDataBuilder::Layout::kFile, PerfDataBuilder::Layout::kPipe,
-                              PerfDataBuilder::Layout::kDied}) {
-      PerfDataBuilder builder(big);
-      FillPerfData(builder);
-      seeds.push_back(builder.Bytes(layout));
-    }
-  }
-  for (const uint32_t type :
-       {culprit::import_::kRecordCompressed, culprit::import_::kRecordCompressed2}) {
-    PerfDataBuilder builder;
-    FillPerfData(builder);
-    builder.Compress(type, 100);
-    seeds.push_back(builder.Bytes(PerfDataBuilder::Layout::kFile));
-  }
-  return seeds;
-}
-
-Seeds TraceDatSeeds() {
-  using culprit::import_::TraceDatBuilder;
-  return {TraceDatBuilder(ByteOrder::kLittle, 8).Version6(),
-          TraceDatBuilder(ByteOrder::kBig, 4).Version6(),
-          TraceDatBuilder(ByteOrder::kLittle, 8).Version7("none", nullptr),
-          TraceDatBuilder(ByteOrder::kLittle, 8).Version7("zstd", culprit::import_::PackZstd)};
-}
-
-Seeds RingBufferSeeds() {
-  using culprit::import_::MakeTraceDatPages;
-  using culprit::import_::RingSample;
-  const auto pages = MakeTraceDatPages(RingSample());
-  return {pages.cpu0, pages.cpu1, pages.cpu0 + pages.cpu1};
 }
 
 // As the target wants it: two bytes for the length of the metadata.
@@ -138,56 +55,6 @@ Seeds CtfSeeds() {
     }
   }
   return seeds;
-}
-
-// What culprit itself writes in a format it also reads.
-Seeds ExportedSeeds(std::string_view target, bool unpack) {
-  Seeds seeds;
-  for (const std::string& trace :
-       {culprit::export_::SampleBytes(),
-        culprit::trace::EncodeTrace(culprit::trace::RandomTrace({.seed = 3, .events = 200}))}) {
-    const auto reader = culprit::trace::TraceReader::FromBytes(trace, "seed");
-    std::string bytes;
-    const auto done = culprit::export_::FindTarget(target)->to_sink(
-        reader.value(), {}, [&](std::string_view part) -> culprit::Status {
-          bytes += part;
-          return {};
-        });
-    if (!done.ok()) continue;
-    if (unpack) {
-      culprit::import_::UnpackBudget budget{.bytes = 1 << 24, .members = 2};
-      auto unpacked =
-          culprit::import_::Unpack(culprit::import_::MemoryBytes(bytes), "seed", budget);
-      if (unpacked.files.empty()) continue;
-      (void)unpacked.files.front().bytes->ReadAt(0, 1 << 24, bytes);
-    }
-    seeds.push_back(bytes);
-  }
-  return seeds;
-}
-
-Seeds PerfettoSeeds() { return ExportedSeeds("perfetto", false); }
-
-Seeds PprofSeeds() {
-  Seeds seeds = ExportedSeeds("pprof", true);
-  seeds.emplace_back("--- contention:\ncycles/second = 1000\n10 2 @ 0x10 0x20\n");
-  return seeds;
-}
-
-Seeds ScapSeeds() {
-  Seeds seeds;
-  for (const bool big : {false, true}) {
-    for (const uint32_t block : {culprit::import_::kScapEvent, culprit::import_::kScapEventFlagsV2,
-                                 culprit::import_::kScapEventLarge}) {
-      seeds.push_back(culprit::import_::SmallScap(big, block));
-    }
-  }
-  return seeds;
-}
-
-Seeds JfrSeeds() {
-  return {culprit::import_::SmallJfr(true), culprit::import_::SmallJfr(false),
-          culprit::import_::SmallJfr(true, false)};
 }
 
 // As the target wants it: two bytes for the length of each file but the last.
@@ -264,20 +131,51 @@ Seeds FrameRangesSeeds() {
           "7f0000 100 interpreted java.lang.String\n"};
 }
 
+// The examples of [MS-XCA], and a table that gives all codes one length.
+Seeds EtlXpressSeeds() {
+  return {std::string("\x3f\0\0\0", 4) + "abcdefghijklmnopqrstuvwxyz",
+          std::string("\xff\xff\xff\x1f\x61\x62\x63\x17\0\x0f\xff\x26\1", 13),
+          std::string(256, '\x99') + "some bits of codes"};
+}
+
+Seeds EtlImageSeeds() { return {import_::SmallEtlImage(), import_::SmallEtlImage(0x14c)}; }
+
+// One probe, "db:start", after the byte that says how wide addresses are.
+Seeds UsdtNotesSeeds() {
+  using namespace std::string_literals;
+  const std::string head = "\x08\0\0\0\x21\0\0\0\x03\0\0\0stapsdt\0"s;
+  return {"\x01"s + head + std::string(24, '\x01') + "db\0start\0"s + std::string(3, '\0')};
+}
+
 struct Row {
   std::string_view target;
   Seeds (*make)();
 };
 constexpr Row kRows[] = {
-    {"archive_fuzz", ArchiveSeeds},        {"ctf_fuzz", CtfSeeds},
-    {"elf_file_fuzz", ElfSeeds},           {"event_format_fuzz", EventFormatSeeds},
-    {"folded_fuzz", FoldedSeeds},          {"frame_ranges_fuzz", FrameRangesSeeds},
-    {"ftrace_text_fuzz", FtraceTextSeeds}, {"jfr_fuzz", JfrSeeds},
-    {"perf_data_fuzz", PerfDataSeeds},     {"perf_script_fuzz", PerfScriptSeeds},
-    {"perfetto_fuzz", PerfettoSeeds},      {"pprof_fuzz", PprofSeeds},
-    {"ring_buffer_fuzz", RingBufferSeeds}, {"scap_fuzz", ScapSeeds},
-    {"strace_fuzz", StraceSeeds},          {"trace_dat_fuzz", TraceDatSeeds},
-    {"trace_reader_fuzz", TraceSeeds},     {"uftrace_fuzz", UftraceSeeds},
+    {"archive_fuzz", ArchiveSeeds},
+    {"ctf_fuzz", CtfSeeds},
+    {"elf_file_fuzz", ElfSeeds},
+    {"etl_fuzz", EtlSeeds},
+    {"etl_xpress_fuzz", EtlXpressSeeds},
+    {"etl_image_file_fuzz", EtlImageSeeds},
+    {"event_format_fuzz", EventFormatSeeds},
+    {"folded_fuzz", FoldedSeeds},
+    {"frame_ranges_fuzz", FrameRangesSeeds},
+    {"ftrace_text_fuzz", FtraceTextSeeds},
+    {"jfr_fuzz", JfrSeeds},
+    {"perf_data_fuzz", PerfDataSeeds},
+    {"perf_script_fuzz", PerfScriptSeeds},
+    {"perfetto_fuzz", PerfettoSeeds},
+    {"pprof_fuzz", PprofSeeds},
+    {"ring_buffer_fuzz", RingBufferSeeds},
+    {"scap_fuzz", ScapSeeds},
+    {"strace_fuzz", StraceSeeds},
+    {"trace_dat_fuzz", TraceDatSeeds},
+    {"trace_reader_fuzz", TraceSeeds},
+    {"uftrace_fuzz", UftraceSeeds},
+    {"unwind_cfi_fuzz", FrameRangesSeeds},
+    {"usdt_notes_fuzz", UsdtNotesSeeds},
+    {"xperf_csv_fuzz", XperfCsvSeeds},
 };
 
 int Write(const Seeds& seeds, const std::string& folder) {

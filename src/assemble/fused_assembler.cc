@@ -17,6 +17,7 @@ using trace::ThreadId;
 
 constexpr size_t kMaxHeldStacks = 256;
 constexpr size_t kMaxEnded = 100'000;
+constexpr ptrdiff_t kRememberedSeats = 8192;
 constexpr int64_t kRememberEndedNs = 10'000'000'000;
 constexpr std::string_view kRecorderName = "culprit";
 
@@ -34,22 +35,35 @@ void FusedAssembler::SeenCpu(uint16_t cpu) {
   if (cpu != kNoCpu && cpu >= seats_.size()) seats_.resize(size_t{cpu} + 1);
 }
 
-// Records of different threads may come a little out of order.
+void FusedAssembler::Seat::Take(int64_t time_ns) {
+  if (taken_ns.size() >= size_t{2} * kRememberedSeats) {
+    taken_ns.erase(taken_ns.begin(), taken_ns.end() - kRememberedSeats);
+  }
+  taken_ns.insert(std::upper_bound(taken_ns.begin(), taken_ns.end(), time_ns), time_ns);
+}
+
+int64_t FusedAssembler::Seat::TakenAfter(int64_t time_ns) const {
+  const auto it = std::upper_bound(taken_ns.begin(), taken_ns.end(), time_ns);
+  return it == taken_ns.end() ? 0 : *it;
+}
+
 void FusedAssembler::Sit(LiveThread& thread, uint16_t cpu, int64_t time_ns) {
   thread.cpu = cpu;
   thread.displaced_ns = 0;
   SeenCpu(cpu);
   if (cpu == kNoCpu) return;
   Seat& seat = seats_[cpu];
+  seat.Take(time_ns);
   if (time_ns < seat.since_ns) {
-    thread.displaced_ns = seat.since_ns;
+    thread.displaced_ns = seat.TakenAfter(time_ns);
     return;
   }
   LiveThread* before = seat.tid == thread.tid ? nullptr : threads_.Find(seat.tid);
   if (before != nullptr && before->cpu == cpu && before->displaced_ns == 0) {
     before->displaced_ns = time_ns;
   }
-  seat = {.tid = thread.tid, .since_ns = time_ns};
+  seat.tid = thread.tid;
+  seat.since_ns = time_ns;
 }
 
 void FusedAssembler::Kind(int64_t tid, trace::ThreadKind kind) {
@@ -84,7 +98,8 @@ void FusedAssembler::Fork(int64_t time_ns, int64_t parent_tid, int64_t pid, int6
   if (tid <= 0) return;
   LiveThread* old = threads_.Find(tid);
   // Its kernel records may have come first.
-  if (old != nullptr && old->phase != Phase::kUnseen && !old->exiting) return;
+  const bool told = old != nullptr && (old->phase != Phase::kUnseen || !old->held.empty());
+  if (told && !old->exiting) return;
   if (old != nullptr && old->exiting) End(*old, std::max(old->exit_ns, old->since_ns));
   threads_.Started(threads_.Get(tid), time_ns, pid, parent_tid);
 }
@@ -93,7 +108,7 @@ void FusedAssembler::Exit(int64_t time_ns, int64_t tid) {
   LiveThread* thread = threads_.Find(tid);
   if (thread == nullptr) return;
   // Who has tiles still has its last switch-out before it.
-  if (thread->phase == Phase::kUnseen) return End(*thread, time_ns);
+  if (thread->phase == Phase::kUnseen && thread->held.empty()) return End(*thread, time_ns);
   thread->exiting = true;
   thread->exit_ns = time_ns;
 }
@@ -105,8 +120,9 @@ LiveThread& FusedAssembler::Begin(int64_t tid, int64_t time_ns, uint16_t cpu) {
   if (thread.phase == Phase::kUnseen) {
     thread.phase = Phase::kRunning;
     thread.active = true;
-    thread.cpu = cpu;
+    if (cpu != kNoCpu || thread.held.empty()) thread.cpu = cpu;
     thread.since_ns = time_ns;
+    for (HeldStack& sample : thread.held) sample.time_ns = std::max(sample.time_ns, time_ns);
   }
   return thread;
 }
@@ -192,10 +208,24 @@ Status FusedAssembler::LeftOut(const LeftOutFact& fact) {
 Status FusedAssembler::Sample(int64_t time_ns, uint16_t cpu, int64_t tid, StackId stack) {
   if (tid <= 0) return {};
   SeenCpu(cpu);
-  LiveThread& thread = Begin(tid, begin_ns_, cpu);
-  if (thread.held.size() >= kMaxHeldStacks) RunUntil(thread, thread.held.back().time_ns);
+  LiveThread& thread = threads_.Get(tid);
+  thread.active = true;
+  // Since when it runs the next record tells.
+  if (thread.phase == Phase::kUnseen) {
+    thread.cpu = cpu;
+    thread.since_ns = begin_ns_;
+  }
+  if (thread.held.size() >= kMaxHeldStacks) {
+    BeginSampled(thread);
+    RunUntil(thread, thread.held.back().time_ns);
+  }
   thread.held.push_back({.time_ns = std::max(time_ns, thread.since_ns), .stack = stack});
   return sink_.status();
+}
+
+// Of a thread that was only sampled so far: it has run since the recording began.
+void FusedAssembler::BeginSampled(LiveThread& thread) {
+  if (!thread.held.empty()) Begin(thread.tid, begin_ns_, thread.cpu);
 }
 
 // Brings the thread to the moment it lost the CPU, which is returned.
@@ -284,6 +314,7 @@ Status FusedAssembler::OffCpu(const OffCpuFact& fact) {
 Status FusedAssembler::Gone(int64_t time_ns, int64_t tid) {
   LiveThread* thread = threads_.Find(tid);
   if (thread == nullptr) return {};
+  BeginSampled(*thread);
   if (thread->phase == Phase::kRunning) RunUntil(*thread, std::max(time_ns, thread->since_ns));
   End(*thread, std::max(time_ns, thread->since_ns));
   return sink_.status();
@@ -359,6 +390,53 @@ Status FusedAssembler::OpenRunning(int64_t tid, int64_t since_ns, uint16_t cpu) 
   return sink_.status();
 }
 
+void FusedAssembler::PeekRunning(int64_t tid, int64_t since_ns, int64_t end_ns,
+                                 std::vector<trace::Event>& tiles) {
+  if (tid <= 0) return;
+  const LiveThread& thread = threads_.Get(tid);
+  if (thread.phase == Phase::kRunning) since_ns = thread.since_ns;
+  if (since_ns >= end_ns) return;
+  const bool sampled = !thread.held.empty();
+  tiles.push_back({.time_ns = since_ns,
+                   .dur_ns = end_ns - since_ns,
+                   .thread = thread.id,
+                   .stack = sampled ? thread.held.back().stack : StackId(),
+                   .cpu = thread.cpu,
+                   .kind = EventKind::kRunning,
+                   .flags = sampled ? uint8_t{0} : uint8_t{kNotSampled}});
+}
+
+void FusedAssembler::Peek(const OffCpuFact& fact, std::vector<trace::Event>& tiles) {
+  if (fact.tid <= 0) return;
+  const LiveThread& thread = threads_.Get(fact.tid);
+  int64_t time_ns = fact.out_ns;
+  if (thread.phase == Phase::kRunning) {
+    // A record that came later tells more.
+    if (fact.out_ns < thread.since_ns) return;
+    PeekRunning(fact.tid, thread.since_ns, std::min(fact.out_ns, fact.in_ns), tiles);
+  }
+  if (time_ns >= fact.in_ns) return;
+  const auto add = [&](EventKind kind, int64_t end_ns, ThreadId peer, uint8_t flags) {
+    if (end_ns <= time_ns) return;
+    tiles.push_back({.time_ns = time_ns,
+                     .dur_ns = end_ns - time_ns,
+                     .thread = thread.id,
+                     .peer = peer,
+                     .stack = fact.stack,
+                     .cpu = thread.cpu,
+                     .kind = kind,
+                     .flags = flags});
+    time_ns = end_ns;
+  };
+  if (fact.runnable) {
+    return add(EventKind::kReady, fact.in_ns, ThreadAt(fact.holder_tid, fact.out_ns), kPreempted);
+  }
+  if (!fact.wake) return add(EventKind::kWait, fact.in_ns, {}, kWakerUnknown);
+  const WakeUp wake_up = Waker(*fact.wake, std::clamp(fact.wake->time_ns, time_ns, fact.in_ns));
+  if (!fact.is_new) add(EventKind::kWait, wake_up.time_ns, wake_up.waker, 0);
+  add(EventKind::kReady, fact.in_ns, {}, 0);
+}
+
 void FusedAssembler::CloseRunning(LiveThread& thread, int64_t end_ns) {
   if (thread.displaced_ns != 0 && thread.displaced_ns < end_ns) {
     sink_.Count(Oddity::kBrokenRecord);
@@ -372,6 +450,7 @@ void FusedAssembler::CloseRunning(LiveThread& thread, int64_t end_ns) {
 Status FusedAssembler::Finish(int64_t end_ns) {
   sink_.Cover(end_ns, end_ns);
   for (LiveThread* thread : threads_.Sorted()) {
+    BeginSampled(*thread);
     // An exit without its last switch: it ran until then.
     const int64_t last_ns = thread->exiting ? std::min(thread->exit_ns, end_ns) : end_ns;
     if (thread->phase == Phase::kRunning)

@@ -118,6 +118,10 @@ class FusedAssembler {
   Status Open(const OffCpuFact& fact);
   // On a CPU at the end, and not told before: since `since_ns`.
   Status OpenRunning(int64_t tid, int64_t since_ns, uint16_t cpu);
+  // The tiles that the two would make, with nothing changed but rows for threads
+  // that were not told of before.
+  void Peek(const OffCpuFact& fact, std::vector<trace::Event>& tiles);
+  void PeekRunning(int64_t tid, int64_t since_ns, int64_t end_ns, std::vector<trace::Event>& tiles);
   // Closes all tiles and fills begin, end, cpus, has_switches, has_wakers.
   Status Finish(int64_t end_ns);
 
@@ -125,10 +129,16 @@ class FusedAssembler {
   uint64_t waits() const { return waits_; }
 
  private:
-  // Who was last seen to get a CPU.
+  // Who was last seen to get a CPU, and when that happened before: records of
+  // different threads come out of order, by much where one waits for its stack.
   struct Seat {
     int64_t tid = kNoTid;
     int64_t since_ns = INT64_MIN;
+    std::vector<int64_t> taken_ns = {};  // ascending, the latest few thousand
+
+    void Take(int64_t time_ns);
+    // The first time after; 0 if there is none.
+    int64_t TakenAfter(int64_t time_ns) const;
   };
   struct Ended {
     trace::ThreadId id;
@@ -136,6 +146,7 @@ class FusedAssembler {
   };
 
   LiveThread& Begin(int64_t tid, int64_t time_ns, uint16_t cpu);
+  void BeginSampled(LiveThread& thread);
   trace::ThreadId ThreadAt(int64_t tid, int64_t time_ns);
   void RunUntil(LiveThread& thread, int64_t time_ns);
   void RunHeld(LiveThread& thread, size_t count, int64_t end_ns, uint8_t flags);

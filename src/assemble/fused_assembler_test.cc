@@ -262,6 +262,50 @@ TEST(FusedAssembler, TimesOfASimulatedSchedulerComeOutExactly) {
   }
 }
 
+// A thread whose switch-out the kernel hides, and whose record waited for its stack
+// while others got that CPU.
+TEST(FusedAssembler, AHiddenSwitchOutIsWhenTheNextThreadGotTheCpuHoweverLateTheRecord) {
+  MemoryTarget target;
+  FusedAssembler a(target, 0);
+  for (int64_t tid = 2; tid < 6; ++tid) {
+    ASSERT_TRUE(
+        a.OffCpu({.tid = tid, .out_ns = 0, .in_ns = tid * 100, .in_cpu = 0, .since_begin = true})
+            .ok());
+    ASSERT_TRUE(a.OffCpu({.tid = tid, .out_ns = tid * 100 + 10, .in_ns = 900 + tid}).ok());
+  }
+  ASSERT_TRUE(
+      a.OffCpu({.tid = 1, .out_ns = 0, .in_ns = 150, .in_cpu = 0, .since_begin = true}).ok());
+  ASSERT_TRUE(
+      a.OffCpu({.tid = 1, .out_ns = 150, .in_ns = 800, .in_cpu = 1, .out_lost = true}).ok());
+  ASSERT_TRUE(a.Finish(1000).ok());
+  const auto report = trace::CheckConservation(target.trace);
+  EXPECT_TRUE(report.ok()) << report.first_problem;
+  for (const trace::Event& event : target.trace.events) {
+    const bool of_first = target.trace.dictionary.threads()[event.thread.value].tid == 1;
+    if (of_first && event.kind == trace::EventKind::kRunning && event.time_ns == 150) {
+      EXPECT_EQ(event.end_ns(), 200);
+    }
+  }
+}
+
+// Somebody born while nobody looked: sampled first, told of as sums later.
+TEST(FusedAssembler, ASampleDoesNotSaySinceWhenAThreadRuns) {
+  MemoryTarget target;
+  FusedAssembler a(target, 0);
+  ASSERT_TRUE(a.Sample(700, 0, 1, {}).ok());
+  ASSERT_TRUE(a.LeftOut({.tid = 1, .end_ns = 800, .run_ns = 150, .wait_ns = 50, .count = 2}).ok());
+  ASSERT_TRUE(a.Gone(900, 1).ok());
+  ASSERT_TRUE(a.Finish(1000).ok());
+  int64_t first_ns = 1000;
+  int64_t running_ns = 0;
+  for (const trace::Event& event : target.trace.events) {
+    first_ns = std::min(first_ns, event.time_ns);
+    if (event.kind == trace::EventKind::kRunning) running_ns += event.dur_ns;
+  }
+  EXPECT_EQ(first_ns, 600);
+  EXPECT_EQ(running_ns, 250);
+}
+
 TEST(FusedAssembler, TilesAbutWhateverComes) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);

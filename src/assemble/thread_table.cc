@@ -12,23 +12,19 @@ constexpr std::string_view kIdleName = "[idle]";
 
 }  // namespace
 
-LiveThread* ThreadTable::Find(int64_t tid) {
-  const auto it = live_.find(tid);
-  return it == live_.end() ? nullptr : &it->second;
-}
-
-LiveThread& ThreadTable::Get(int64_t tid) {
-  const auto [it, is_new] = live_.try_emplace(tid);
-  if (is_new) {
-    it->second.tid = tid;
-    trace::Thread row = {.tid = tid};
-    if (tid == 0) {
-      row.kind = ThreadKind::kIdle;
-      row.name = dictionary_.Intern(kIdleName);
-    }
-    it->second.id = dictionary_.AddThread(row);
+LiveThread& ThreadTable::Begin(int64_t tid) {
+  if (free_.empty()) free_.push_back(&threads_.emplace_back());
+  LiveThread& thread = *free_.back();
+  free_.pop_back();
+  *live_.Insert(tid).first = &thread;
+  thread.tid = tid;
+  trace::Thread row = {.tid = tid};
+  if (tid == 0) {
+    row.kind = ThreadKind::kIdle;
+    row.name = dictionary_.Intern(kIdleName);
   }
-  return it->second;
+  thread.id = dictionary_.AddThread(row);
+  return thread;
 }
 
 trace::ThreadId ThreadTable::Device(std::string_view name) {
@@ -49,13 +45,15 @@ void ThreadTable::End(LiveThread& thread, int64_t time_ns) {
     dictionary_.process(process->second.id).end_ns = time_ns;
     processes_.erase(process);
   }
-  live_.erase(thread.tid);
+  live_.Erase(thread.tid);
+  thread = LiveThread();
+  free_.push_back(&thread);
 }
 
 std::vector<LiveThread*> ThreadTable::Sorted() {
   std::vector<LiveThread*> threads;
   threads.reserve(live_.size());
-  for (auto& [tid, thread] : live_) threads.push_back(&thread);
+  live_.ForEach([&](int64_t, LiveThread* thread) { threads.push_back(thread); });
   std::sort(threads.begin(), threads.end(),
             [](const LiveThread* a, const LiveThread* b) { return a->id < b->id; });
   return threads;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "trace/dictionary.h"
 
 namespace culprit::assemble {
@@ -82,8 +84,14 @@ class ThreadTable {
  public:
   explicit ThreadTable(trace::Dictionary& dictionary) : dictionary_(dictionary) {}
 
-  LiveThread& Get(int64_t tid);
-  LiveThread* Find(int64_t tid);
+  LiveThread& Get(int64_t tid) {
+    LiveThread* const* thread = live_.Find(tid);
+    return thread != nullptr ? **thread : Begin(tid);
+  }
+  LiveThread* Find(int64_t tid) {
+    LiveThread* const* thread = live_.Find(tid);
+    return thread != nullptr ? *thread : nullptr;
+  }
   // "[disk]" for "disk".
   trace::ThreadId Device(std::string_view name);
   // Forgets a thread that ended; its row stays.
@@ -104,10 +112,13 @@ class ThreadTable {
     bool named = false;  // by ProcessName, which a thread's name does not change
   };
 
+  LiveThread& Begin(int64_t tid);
   LiveProcess& ProcessOf(int64_t pid);
 
   trace::Dictionary& dictionary_;
-  std::unordered_map<int64_t, LiveThread> live_;
+  std::deque<LiveThread> threads_;  // live ones, and those of free_
+  std::vector<LiveThread*> free_;
+  FlatMap<int64_t, LiveThread*> live_;
   std::unordered_map<int64_t, LiveProcess> processes_;
   std::map<std::string, trace::ThreadId, std::less<>> devices_;
 };

@@ -5,12 +5,14 @@
 // they were given, a batch at a time; so names and ids do not depend on the
 // number of threads, and a killed command leaves whole traces or none.
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -19,6 +21,7 @@
 #include "corpus/staging.h"
 #include "import/import_run.h"
 #include "import/trace_folder.h"
+#include "symbol/debug_files.h"
 
 namespace culprit::cli {
 namespace {
@@ -178,9 +181,18 @@ Result<ImportRequest> RequestOf(const Arguments& arguments) {
   request.options.symbols = !arguments.Has("--no-symbols");
   request.options.kallsyms = arguments.Text("--kallsyms");
   request.options.sysroot = arguments.Text("--sysroot");
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && *home != '\0') {
+    request.options.build_id_cache = std::string(home) + "/.debug";
+  }
+  request.options.debuginfod_cache = symbol::DebuginfodCacheFolder();
   request.options.default_period_ns = arguments.DurationNs("--period");
   if (request.options.default_period_ns <= 0) {
     return Error{.message = "--period must be above 0"};
+  }
+  for (const std::string& text : arguments.All("--perf-map")) {
+    request.options.perf_maps.push_back(import_::ParsePerfMapFile(text));
+    CULPRIT_TRY(InputFile::Open(request.options.perf_maps.back().path));
   }
   for (const std::string& text : arguments.All("--scenario")) {
     CULPRIT_ASSIGN(import_::InstanceRule rule, import_::ParseInstanceRule(text));
@@ -297,6 +309,10 @@ Command ImportCommand() {
        .kind = ValueKind::kPath,
        .value = "DIR",
        .help = "where the files of the recorded machine are"},
+      {.name = "--perf-map",
+       .kind = ValueKind::kText,
+       .value = "FILE[:PID]",
+       .help = "names of code made at run time, as perf-PID.map has them; may be repeated"},
       {.name = "--no-symbols", .help = "do not look up names in binaries of this machine"},
       {.name = "--period",
        .kind = ValueKind::kDuration,
@@ -325,6 +341,9 @@ Command ImportCommand() {
       "end) or 'NAME: process-start GLOB .. call GLOB' (from the start of the process to the "
       "first event of its first thread with such a frame in its stack). In an --instances file "
       "the trace is the input's file name, or * for all.\n\n"
+      "Code of just-in-time compilers is named by the perf-PID.map that they write. Those in /tmp "
+      "are used if the recording is of this machine; --perf-map gives one by hand, for the process "
+      "PID, or that of a name perf-PID.map, or every process.\n\n"
       "Folded stacks have no unit: values are samples of --period each, or microseconds in "
       "off-CPU files (nanoseconds where microseconds would be absurd); a line '# unit: ns' in "
       "the file settles it. strace is best written with -f -ttt -T.";

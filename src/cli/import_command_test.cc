@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/shell_run.h"
 #include "corpus/corpus.h"
+#include "import/perf_data_builder.h"
 #include "trace/trace_reader.h"
 
 namespace culprit::cli {
@@ -92,6 +93,23 @@ TEST_F(ImportCommandTest, FoldersAreWalkedAndNamed) {
   const Ran again = RunImport({folder_ / "runs", "-o", corpus_, "--json"});
   EXPECT_NE(again.out.find("\"already_there\": true"), std::string::npos) << again.out;
   EXPECT_EQ(Traces().size(), 2u);
+}
+
+TEST_F(ImportCommandTest, PerfMapsNameCodeMadeAtRunTime) {
+  import_::PerfDataBuilder builder;
+  const import_::PerfDataBuilder::Who who = {.time = 1'000'000, .pid = 50, .tid = 50};
+  builder.Mmap2(who, 2, 0x7f0000000000, 1 << 20, 0, "//anon");
+  builder.Clock({.time = 5'000'000, .pid = 50, .tid = 50}, {import_::kContextUser, 0x7f0000001004});
+  const std::string data = Write("t.data", builder.Bytes(import_::PerfDataBuilder::Layout::kFile));
+  const std::string map = Write("names", "7f0000001000 100 compiled\n");
+  EXPECT_EQ(RunImport({data, "-o", corpus_, "--perf-map", folder_ / "absent"}).code, 1);
+  EXPECT_FALSE(std::filesystem::exists(corpus_));
+  ASSERT_EQ(RunImport({data, "-o", corpus_, "--perf-map", map + ":50"}).code, 0);
+  const auto corpus = corpus::Corpus::Open(corpus_);
+  ASSERT_TRUE(corpus.ok());
+  const auto trace = trace::ReadTrace(corpus.value().TracePath(Traces().at(0)));
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace.value().dictionary.StackText(trace.value().events.at(0).stack), "[jit]!compiled");
 }
 
 TEST_F(ImportCommandTest, ScenariosComeFromRulesAndTables) {

@@ -2,7 +2,9 @@
 #include "import/event_format.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
+#include <cstring>
 
 namespace culprit::import_ {
 namespace {
@@ -94,12 +96,30 @@ std::optional<EventField> FieldOfLine(std::string_view line) {
 
 }  // namespace
 
+namespace {
+
+template <class T>
+T LoadWhole(const unsigned char* at, bool big) {
+  T value;
+  std::memcpy(&value, at, sizeof(T));
+  if (big == (std::endian::native == std::endian::big)) return value;
+  if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
+  if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
+  return static_cast<T>(__builtin_bswap64(value));
+}
+
+}  // namespace
+
 uint64_t LoadUnsigned(std::string_view bytes, size_t offset, size_t size, ByteOrder order) {
   if (size == 0 || size > 8 || offset > bytes.size() || bytes.size() - offset < size) return 0;
   const auto* at = reinterpret_cast<const unsigned char*>(bytes.data()) + offset;
+  const bool big = order == ByteOrder::kBig;
+  if (size == 4) return LoadWhole<uint32_t>(at, big);
+  if (size == 8) return LoadWhole<uint64_t>(at, big);
+  if (size == 2) return LoadWhole<uint16_t>(at, big);
   uint64_t value = 0;
   for (size_t i = 0; i < size; ++i) {
-    value = value << 8 | at[order == ByteOrder::kBig ? i : size - 1 - i];
+    value = value << 8 | at[big ? i : size - 1 - i];
   }
   return value;
 }

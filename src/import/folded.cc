@@ -21,6 +21,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/text.h"
 #include "import/importer.h"
 #include "import/importers.h"
 #include "import/perf_script_frames.h"
@@ -41,11 +42,25 @@ struct FoldedLine {
   double value = 0;
 };
 
+// "1.5e+06", as scripting languages print large sums.
+std::optional<double> ParseWithExponent(std::string_view digits) {
+  const size_t exponent = digits.find_first_of("eE");
+  if (exponent == std::string_view::npos || !IsDigit(digits.front())) return {};
+  if (digits.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return {};
+  const auto value = ParseDouble(digits);
+  constexpr double kLargest = 1e18;
+  return value && *value >= 0 && *value <= kLargest ? value : std::nullopt;
+}
+
 std::optional<FoldedLine> ParseLine(std::string_view line) {
   line = Trim(line);
   const size_t blank = line.find_last_of(" \t");
   if (blank == std::string_view::npos || line.front() == '#') return {};
   const std::string_view digits = line.substr(blank + 1);
+  if (const auto value = ParseWithExponent(digits)) {
+    const FoldedLine out{.stack = Trim(line.substr(0, blank)), .value = *value};
+    return out.stack.empty() ? std::nullopt : std::optional(out);
+  }
   const size_t dot = digits.find('.');
   const auto whole = ParseDecimal(digits.substr(0, dot));
   if (!whole || *whole < 0) return {};

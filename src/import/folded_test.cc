@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 
 #include "import/imported_trace.h"
 #include "import/importers.h"
@@ -26,6 +27,21 @@ TEST(Folded, ValuesAreSamples) {
   EXPECT_EQ(imported.Stack(first.stack), "main;libc.so.6!read;[kernel]!sys_read");
   EXPECT_EQ(imported.trace.dictionary.threads()[first.thread.value].tid, 9);
   EXPECT_FALSE(imported.trace.metadata.has_switches);
+}
+
+TEST(Folded, ValuesMayHaveAnExponent) {
+  const std::string text = "a;f 1.5e3\na;g 2E+2\na;h 5e-1\na;i 7\n";
+  const Source source = MemorySource("x", text);
+  EXPECT_NE(FoldedImporter().sniff(source, text), Match::kNo);
+  const ImportedTrace imported = ImportTrace(FoldedImporter(), source);
+  std::map<std::string, int64_t> dur_ns;
+  for (const trace::Event& event : imported.trace.events) {
+    dur_ns[imported.Stack(event.stack)] = event.dur_ns;
+  }
+  EXPECT_EQ(dur_ns,
+            (std::map<std::string, int64_t>{
+                {"f", 1'500'000'000}, {"g", 200'000'000}, {"h", 500'000}, {"i", 7'000'000}}));
+  EXPECT_EQ(FromText("x", "a;f 1e999\na;g 3\n").Count(EventKind::kRunning), 1u);
 }
 
 TEST(Folded, OffCpuStacksAreWaits) {

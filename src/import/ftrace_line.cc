@@ -6,6 +6,8 @@
 namespace culprit::import_ {
 namespace {
 
+constexpr size_t kMaxTask = 256;
+
 // "[003]" with nothing else inside.
 std::optional<uint16_t> ParseCpu(std::string_view token) {
   if (token.size() < 3 || token.front() != '[' || token.back() != ']') return {};
@@ -53,7 +55,17 @@ bool ParseTask(std::string_view text, FtraceLine& out) {
   return true;
 }
 
+// "(+59200)" of trace-cmd report --ts-diff.
+void SkipDifference(std::string_view& rest) {
+  std::string_view after = TrimLeft(rest);
+  if (!after.starts_with("(+")) return;
+  const std::string_view token = TakeToken(after);
+  if (token.ends_with(')') && ParseDecimal(token.substr(2, token.size() - 3))) rest = after;
+}
+
 bool ParseEvent(std::string_view rest, FtraceLine& out) {
+  SkipDifference(rest);
+  rest = TrimLeft(rest);
   if (rest.starts_with("<stack trace>") || rest.starts_with("<user stack trace>")) {
     out.event = rest.substr(0, rest.find('>') + 1);
     return true;
@@ -90,16 +102,40 @@ bool ParseFromCpu(std::string_view rest, FtraceLine& out) {
   return false;
 }
 
+// Without brackets, as trace-cmd report -l writes it: "TASK-TID 2d.s4. TIME: ...".
+std::optional<FtraceLine> ParseLatencyLine(std::string_view line) {
+  const size_t colon = line.find(": ");
+  if (colon == std::string_view::npos || colon > kMaxTask + 64) return {};
+  const size_t time_at = line.rfind(' ', colon) + 1;
+  const auto time_ns = ParseSecondsNs(line.substr(time_at, colon - time_at));
+  const std::string_view before = Trim(line.substr(0, time_at));
+  const size_t place_at = before.rfind(' ');
+  if (!time_ns || place_at == std::string_view::npos) return {};
+  std::string_view place = before.substr(place_at + 1);
+  size_t digits = 0;
+  while (digits < place.size() && IsDigit(place[digits])) ++digits;
+  const auto cpu = ParseDecimal(place.substr(0, digits));
+  place.remove_prefix(digits);
+  FtraceLine out;
+  out.flags = ParseFlags(place);
+  if (!cpu || *cpu >= assemble::kNoCpu || !out.flags ||
+      !ParseTask(before.substr(0, place_at), out)) {
+    return {};
+  }
+  out.cpu = static_cast<uint16_t>(*cpu);
+  out.time_ns = *time_ns;
+  return ParseEvent(line.substr(colon + 1), out) ? std::optional(out) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<FtraceLine> ParseFtraceLine(std::string_view line) {
-  constexpr size_t kMaxTask = 256;
   for (size_t at = line.find(" ["); at != std::string_view::npos && at < kMaxTask;
        at = line.find(" [", at + 1)) {
     FtraceLine out;
     if (ParseTask(line.substr(0, at), out) && ParseFromCpu(line.substr(at), out)) return out;
   }
-  return {};
+  return ParseLatencyLine(line);
 }
 
 }  // namespace culprit::import_

@@ -8,7 +8,9 @@
 //   COMM-TID          \[CPU\] [FLAGS] TIME: sys_read -> 0x20
 //   COMM-TID          \[CPU\] [FLAGS] TIME: <stack trace>
 //
-// COMM may hold blanks, dashes and brackets. Views point into the line.
+// trace-cmd report -l writes CPU and FLAGS as one word without brackets, and
+// --ts-diff a "(+NUMBER)" before the event. COMM may hold blanks, dashes and
+// brackets. Views point into the line.
 #pragma once
 
 #include <cstdint>

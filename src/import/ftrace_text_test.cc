@@ -54,6 +54,27 @@ TEST(FtraceText, ReadsLines) {
   EXPECT_FALSE(ParseFtraceLine("a-1 [000] no time here"));
 }
 
+// trace-cmd report -l, and with --ts-diff.
+TEST(FtraceText, ReadsTheOtherReportsOfTraceCmd) {
+  const auto latency = ParseFtraceLine(
+      "trace-cm-86689   3d.h1. 11370.816169: sched_waking:         comm=smbd-notifyd pid=2965");
+  ASSERT_TRUE(latency);
+  EXPECT_EQ(latency->comm, "trace-cm");
+  EXPECT_EQ(latency->tid, 86689);
+  EXPECT_EQ(latency->cpu, 3);
+  EXPECT_EQ(latency->flags, 0x08u);
+  EXPECT_EQ(latency->time_ns, 11370816169000);
+  EXPECT_EQ(latency->event, "sched_waking");
+  EXPECT_EQ(latency->payload, "comm=smbd-notifyd pid=2965");
+  const auto difference = ParseFtraceLine(
+      "          <idle>-0     [002]  2084.021502: (+59200) sched_load_se:        cpu=2 load=0");
+  ASSERT_TRUE(difference);
+  EXPECT_EQ(difference->event, "sched_load_se");
+  EXPECT_EQ(difference->payload, "cpu=2 load=0");
+  EXPECT_FALSE(ParseFtraceLine("2023-01-01 12:00:01.5: something: else"));
+  EXPECT_FALSE(ParseFtraceLine("a-1 x 1.5: b: c"));
+}
+
 TEST(FtraceText, ReadsStatesOfAllKernels) {
   for (const std::string_view text : {"R", "R+", "0", "4096", "256"}) {
     EXPECT_TRUE(ParsePrevState(text).runnable) << text;

@@ -64,9 +64,11 @@ Result<const Importer*> FindImporter(const std::string& format) {
 }
 
 Status WriteImported(const Source& source, const Importer& importer, const ImportOptions& options,
-                     const std::string& path, Diagnostics& diagnostics) {
+                     const std::string& path, trace::EventCensus& census,
+                     Diagnostics& diagnostics) {
   CULPRIT_ASSIGN(AtomicFile file, AtomicFile::Create(path, Overwrite::kRefuse));
-  TraceWriter writer([&](std::string_view bytes) { return file.Write(bytes); });
+  TraceWriter writer([&](std::string_view bytes) { return file.Write(bytes); },
+                     {.census = &census});
   CULPRIT_TRY(importer.read(source, options, writer, diagnostics));
   if (writer.events() == 0) {
     return Error{.message = "no events in it that culprit could use",
@@ -122,35 +124,22 @@ Status AddInstances(const Source& source, const ImportRequest& request, const st
   return error;
 }
 
-Status CountEvents(const std::string& path, ImportOutcome& outcome) {
+Status Describe(const std::string& path, const trace::EventCensus& census, ImportOutcome& outcome) {
   CULPRIT_ASSIGN(const TraceReader reader, TraceReader::Open(path));
   outcome.events = reader.events();
   outcome.instances = reader.instances().size();
   outcome.dur_ns = reader.metadata().end_ns - reader.metadata().begin_ns;
   outcome.has_switches = reader.metadata().has_switches;
+  outcome.waits = census.waits;
+  outcome.waits_with_waker = census.waits_with_waker;
+  outcome.stacks =
+      static_cast<uint64_t>(std::count(census.stacks.begin(), census.stacks.end(), true));
   const std::vector<trace::Thread>& rows = reader.dictionary().threads();
-  std::vector<bool> threads(rows.size());
-  std::vector<bool> stacks(reader.dictionary().stacks().size());
-  std::vector<Event> events;
-  for (size_t block = 0; block < reader.blocks().size(); ++block) {
-    CULPRIT_TRY(reader.ReadBlock(block, events));
-    for (const Event& event : events) {
-      if (event.stack.valid() && event.stack.value < stacks.size())
-        stacks[event.stack.value] = true;
-      if (event.thread.valid() && event.thread.value < rows.size()) {
-        const trace::ThreadKind kind = rows[event.thread.value].kind;
-        threads[event.thread.value] =
-            kind != trace::ThreadKind::kDevice && kind != trace::ThreadKind::kIdle;
-      }
-      if (event.kind != EventKind::kWait) continue;
-      ++outcome.waits;
-      if ((event.flags & (trace::kWakerUnknown | trace::kWakerLost)) == 0) {
-        ++outcome.waits_with_waker;
-      }
-    }
+  for (size_t i = 0; i < std::min(rows.size(), census.threads.size()); ++i) {
+    const bool counts =
+        rows[i].kind != trace::ThreadKind::kDevice && rows[i].kind != trace::ThreadKind::kIdle;
+    if (counts && census.threads[i]) ++outcome.threads;
   }
-  outcome.threads = static_cast<uint64_t>(std::count(threads.begin(), threads.end(), true));
-  outcome.stacks = static_cast<uint64_t>(std::count(stacks.begin(), stacks.end(), true));
   return {};
 }
 
@@ -179,9 +168,10 @@ Result<ImportOutcome> ImportOne(const Source& source, const ImportRequest& reque
   CULPRIT_ASSIGN(const Importer* const importer, ChooseImporter(source, request.format));
   ImportOutcome outcome;
   outcome.format = importer->name;
-  CULPRIT_TRY(WriteImported(source, *importer, request.options, path, outcome.diagnostics));
+  trace::EventCensus census;
+  CULPRIT_TRY(WriteImported(source, *importer, request.options, path, census, outcome.diagnostics));
   Status status = AddInstances(source, request, path, outcome.diagnostics);
-  if (status.ok()) status = CountEvents(path, outcome);
+  if (status.ok()) status = Describe(path, census, outcome);
   if (status.ok()) return outcome;
   ::unlink(path.c_str());
   return status.error();

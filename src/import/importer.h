@@ -17,6 +17,7 @@
 
 #include "base/diagnostics.h"
 #include "base/result.h"
+#include "import/perf_map_file.h"
 #include "import/source.h"
 #include "trace/trace_writer.h"
 
@@ -27,10 +28,13 @@ inline constexpr uint32_t kMaxCpus = 8192;         // a foreign trace that names
 inline constexpr uint64_t kCloneThread = 0x10000;  // CLONE_THREAD of clone(2)
 
 struct ImportOptions {
-  bool symbols = true;                    // look names up in local binaries and debug files
-  std::string kallsyms = {};              // a snapshot; empty: only what the trace carries
-  std::string sysroot = {};               // where the recorded machine's files are
-  int64_t default_period_ns = 1'000'000;  // of samples in formats that do not say
+  bool symbols = true;                      // look names up in local binaries and debug files
+  std::string kallsyms = {};                // a snapshot; empty: only what the trace carries
+  std::string sysroot = {};                 // where the recorded machine's files are
+  std::string build_id_cache = {};          // files kept by perf, if any (~/.debug)
+  std::string debuginfod_cache = {};        // files kept by a debuginfod client, if any
+  std::vector<PerfMapFile> perf_maps = {};  // names of code made at run time
+  int64_t default_period_ns = 1'000'000;    // of samples in formats that do not say
 };
 
 // How sure a format is that an input is its own.

@@ -4,10 +4,12 @@
 // order, compressed or not, cut anywhere) and simpleperf. Three steps: what the
 // file says about itself (perf_data_session.h), its records put into order of
 // time (perf_data_stream.h, perf_data_queue.h), and facts made of them
-// (perf_data_facts.h). Memory is the queue's bound, the distinct stacks, the
-// maps of live processes and a fixed rest, whatever the length of the file.
+// (perf_data_facts.h); of a folder by perf record --threads likewise. Memory is the queue's bound,
+// the distinct stacks, the maps of live processes and a fixed rest, whatever the length of the
+// file.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "assemble/assembler.h"
 #include "import/importers.h"
@@ -20,7 +22,19 @@ namespace culprit::import_ {
 namespace {
 
 Match SniffPerfData(const Source& source, std::string_view head) {
-  return !source.is_folder() && IsPerfData(head) ? Match::kCertain : Match::kNo;
+  if (!source.is_folder()) return IsPerfData(head) ? Match::kCertain : Match::kNo;
+  std::string begin;
+  const Bytes* data = source.Find("data");
+  if (data == nullptr || !data->ReadAt(0, 8, begin).ok()) return Match::kNo;
+  return IsPerfData(begin) ? Match::kCertain : Match::kNo;
+}
+
+// The file that describes a recording: itself, or in a folder `data`.
+Source HeadOf(const Source& source) {
+  for (const SourceFile& file : source.files()) {
+    if (file.path == "data") return Source(source.name() + "/data", {{"", file.bytes}});
+  }
+  return source;
 }
 
 std::string ClockName(const PerfSession& session) {
@@ -88,6 +102,76 @@ uint64_t RecordTime(const PerfSession& session, const PerfRecordView& record, bo
   return ParsePerfSampleId(attr, record.body, big).time;
 }
 
+// perf record --threads writes a folder: `data`, a whole perf.data without
+// samples, and data.0, data.1, ... with the records that each of its threads
+// read. They are in no order to each other and too many to be sorted at once,
+// so they are read again for each span of time that the queue can hold.
+class RecordedByThreads {
+ public:
+  RecordedByThreads(const Source& folder, const PerfSession& session, Diagnostics& diagnostics)
+      : session_(session), diagnostics_(diagnostics) {
+    for (const SourceFile& file : folder.files()) {
+      const bool head = file.path == "data";
+      if (!head && !file.path.starts_with("data.")) continue;
+      parts_.push_back({file.bytes.get(), head ? session.data_begin : 0,
+                        head ? session.data_end : file.bytes->size()});
+      total_bytes_ += parts_.back().end - parts_.back().begin;
+    }
+  }
+
+  Status Read(PerfDataFacts& facts) {
+    const bool one_place = HasOneTimePlace(session_.attrs);
+    uint64_t first = UINT64_MAX;
+    uint64_t last = 0;
+    CULPRIT_TRY(Visit(diagnostics_, [&](const PerfRecordView& record) -> Status {
+      facts.Preview(record);
+      const uint64_t time = RecordTime(session_, record, one_place);
+      if (time == 0 || time == UINT64_MAX) return facts.Feed(0, record);
+      first = std::min(first, time);
+      last = std::max(last, time);
+      return {};
+    }));
+    if (first > last) return {};
+    const uint64_t spans = std::clamp<uint64_t>(total_bytes_ / (kMaxQueueBytes / 4), 1, kMaxSpans);
+    const uint64_t step = (last - first) / spans + 1;
+    PerfDataQueue queue(
+        [&](uint64_t time, const PerfRecordView& record) { return facts.Feed(time, record); });
+    for (uint64_t begin = first; begin <= last && begin >= first; begin += step) {
+      Diagnostics ignored;  // the first reading met the same damage
+      CULPRIT_TRY(Visit(ignored, [&](const PerfRecordView& record) -> Status {
+        const uint64_t time = RecordTime(session_, record, one_place);
+        const bool mine = time >= begin && time - begin < step && time != 0 && time != UINT64_MAX;
+        return mine ? queue.Add(time, record) : Status();
+      }));
+      CULPRIT_TRY(queue.Finish());
+    }
+    return {};
+  }
+
+ private:
+  static constexpr uint64_t kMaxSpans = 256;
+  struct Part {
+    const Bytes* bytes;
+    uint64_t begin;
+    uint64_t end;
+  };
+
+  Status Visit(Diagnostics& diagnostics, const PerfDataStream::Visitor& visitor) {
+    for (const Part& part : parts_) {
+      PerfDataStream stream(*part.bytes, part.begin, part.end, session_.big, diagnostics);
+      CULPRIT_TRY(stream.Visit([&](const PerfRecordView& record) -> Status {
+        return record.type < kRecordKernelEnd ? visitor(record) : Status();
+      }));
+    }
+    return {};
+  }
+
+  const PerfSession& session_;
+  Diagnostics& diagnostics_;
+  std::vector<Part> parts_;
+  uint64_t total_bytes_ = 0;
+};
+
 Status ReadRecords(const Source& source, const PerfSession& session, PerfDataFacts& facts,
                    Diagnostics& diagnostics) {
   PerfDataQueue queue(
@@ -107,8 +191,9 @@ Status ReadRecords(const Source& source, const PerfSession& session, PerfDataFac
   return queue.Finish();
 }
 
-Status ReadPerfData(const Source& source, const ImportOptions& options, trace::TraceWriter& writer,
+Status ReadPerfData(const Source& input, const ImportOptions& options, trace::TraceWriter& writer,
                     Diagnostics& diagnostics) {
+  const Source source = HeadOf(input);
   CULPRIT_ASSIGN(PerfSession session, ReadPerfHeader(source, diagnostics));
   if (session.pipe || (!session.simpleperf.empty() && session.formats.empty())) {
     CULPRIT_TRY(ReadDescriptions(source, session, diagnostics));
@@ -119,10 +204,15 @@ Status ReadPerfData(const Source& source, const ImportOptions& options, trace::T
                  .offset = 0,
                  .hint = "the recording was cut too early; record it again"};
   }
+  session.file_symbols.Build();
   FillMetadata(session, writer.metadata());
   assemble::Assembler assembler(writer);
   PerfDataFacts facts(session, options, writer, assembler, diagnostics);
-  CULPRIT_TRY(ReadRecords(source, session, facts, diagnostics));
+  if (input.is_folder()) {
+    CULPRIT_TRY(RecordedByThreads(input, session, diagnostics).Read(facts));
+  } else {
+    CULPRIT_TRY(ReadRecords(source, session, facts, diagnostics));
+  }
   facts.Finish();
   CULPRIT_TRY(assembler.Finish());
   diagnostics.Merge(assembler.diagnostics());

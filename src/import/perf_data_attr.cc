@@ -42,7 +42,7 @@ PerfAttr ParsePerfAttr(std::string_view bytes, bool big) {
   attr.context_switch = flag(kFlagContextSwitch);
   in.Skip(24);
   attr.branch_sample_type = in.U64();
-  attr.user_registers = static_cast<uint32_t>(std::popcount(in.U64()));
+  attr.user_register_mask = in.U64();
   in.Skip(4);
   attr.clock_id = in.I32();
   attr.interrupt_registers = static_cast<uint32_t>(std::popcount(in.U64()));
@@ -57,8 +57,8 @@ void PerfAttrs::Add(PerfAttr attr, const std::vector<uint64_t>& ids) {
 }
 
 size_t PerfAttrs::ById(uint64_t id) const {
-  const auto it = by_id_.find(id);
-  return it == by_id_.end() || it->second >= attrs_.size() ? 0 : it->second;
+  const size_t* index = by_id_.Find(id);
+  return index == nullptr || *index >= attrs_.size() ? 0 : *index;
 }
 
 // The id's place is the same in all attrs of a recording; only then could the

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "import/perf_data_layout.h"
 
 namespace culprit::import_ {
@@ -22,7 +22,7 @@ struct PerfAttr {
   uint64_t sample_type = 0;
   uint64_t read_format = 0;
   uint64_t branch_sample_type = 0;
-  uint32_t user_registers = 0;
+  uint64_t user_register_mask = 0;
   uint32_t interrupt_registers = 0;
   uint16_t max_stack = 0;
   int32_t clock_id = 0;
@@ -49,7 +49,10 @@ PerfAttr ParsePerfAttr(std::string_view bytes, bool big);
 class PerfAttrs {
  public:
   void Add(PerfAttr attr, const std::vector<uint64_t>& ids);
-  void AddId(uint64_t id, size_t index) { by_id_.try_emplace(id, index); }
+  void AddId(uint64_t id, size_t index) {
+    const auto [known, is_new] = by_id_.Insert(id);
+    if (is_new) *known = index;
+  }
 
   bool empty() const { return attrs_.empty(); }
   std::vector<PerfAttr>& all() { return attrs_; }
@@ -63,7 +66,7 @@ class PerfAttrs {
   size_t ById(uint64_t id) const;
 
   std::vector<PerfAttr> attrs_;
-  std::unordered_map<uint64_t, size_t> by_id_;
+  FlatMap<uint64_t, size_t> by_id_;
 };
 
 }  // namespace culprit::import_

@@ -38,6 +38,16 @@ class PerfDataBuilder {
     int32_t tid = 0;
   };
 
+  // From here on samples also have user registers, one value for each bit of
+  // `mask`, and a copy of the user's stack.
+  struct UserState {
+    uint64_t mask = 0;
+    std::vector<uint64_t> registers;
+    std::string stack;
+  };
+  void UseUserState(UserState state) { user_ = std::move(state); }
+  void UseArch(std::string_view arch) { arch_ = arch; }
+
   void Switch(const Who& who, int32_t prev, int32_t next, uint64_t state,
               const std::vector<uint64_t>& chain = {}) {
     std::string raw = Common(314, 0, prev);
@@ -75,6 +85,12 @@ class PerfDataBuilder {
     std::string padded = raw;
     padded.resize((raw.size() + 4 + 7) / 8 * 8 - 4);
     body += Int<uint32_t>(static_cast<uint32_t>(padded.size())) + padded;
+    if (user_.mask != 0) {
+      body += Int<uint64_t>(2);
+      for (const uint64_t value : user_.registers) body += Int(value);
+      body += Int<uint64_t>(user_.stack.size()) + user_.stack;
+      if (!user_.stack.empty()) body += Int<uint64_t>(user_.stack.size());
+    }
     Record(kRecordSample, 2, body);
   }
   void CommRecord(const Who& who, std::string_view name) {
@@ -161,8 +177,12 @@ class PerfDataBuilder {
       for (int bit = 0; bit < 64; ++bit) mirrored |= (flags >> bit & 1) << (63 - bit);
       flags = mirrored;
     }
-    std::string attr = Int(type) + Int<uint32_t>(112) + Int(config) + Int(period) +
-                       Int(uint64_t{kSampleType}) + Int<uint64_t>(0) + Int(flags);
+    std::string attr =
+        Int(type) + Int<uint32_t>(112) + Int(config) + Int(period) +
+        Int(kSampleType | (user_.mask != 0 ? kSampleRegsUser | kSampleStackUser : 0)) +
+        Int<uint64_t>(0) + Int(flags);
+    attr.resize(80);
+    attr += Int(user_.mask) + Int(static_cast<uint32_t>(user_.stack.size()));
     attr.resize(112);
     return attr;
   }
@@ -239,7 +259,8 @@ class PerfDataBuilder {
     std::string out = Magic() + Int<uint64_t>(104) + Int(attr_size) + Int(attrs_at) +
                       Int(Attrs().size() * attr_size) + Int(data_at) +
                       Int<uint64_t>(died ? 0 : data_.size()) + Int<uint64_t>(0) + Int<uint64_t>(0);
-    const uint64_t bits = died ? 0 : uint64_t{1} << kFeatureTracingData | 1 << kFeatureHostname;
+    const uint64_t bits =
+        died ? 0 : uint64_t{1} << kFeatureTracingData | 1 << kFeatureHostname | 1 << kFeatureArch;
     out += Int(bits) + std::string(24, '\0');
     std::string ids;
     for (const AttrRow& row : Attrs()) {
@@ -248,13 +269,18 @@ class PerfDataBuilder {
     }
     out += ids + data_;
     if (died) return out;
-    out += Int(features_at + 32) + Int<uint64_t>(tracing.size());
-    out += Int(features_at + 32 + tracing.size()) + Int<uint64_t>(host.size());
-    return out + tracing + host;
+    const std::string arch = PerfString(arch_);
+    const uint64_t contents_at = features_at + 48;
+    out += Int(contents_at) + Int<uint64_t>(tracing.size());
+    out += Int(contents_at + tracing.size()) + Int<uint64_t>(host.size());
+    out += Int(contents_at + tracing.size() + host.size()) + Int<uint64_t>(arch.size());
+    return out + tracing + host + arch;
   }
 
   bool big_;
   std::string data_;
+  UserState user_;
+  std::string arch_ = "aarch64";
 };
 
 }  // namespace culprit::import_

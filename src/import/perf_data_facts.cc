@@ -2,6 +2,7 @@
 #include "import/perf_data_facts.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "import/kernel_stacks.h"
 
@@ -38,8 +39,8 @@ PerfDataFacts::PerfDataFacts(const PerfSession& session, const ImportOptions& op
 
 bool PerfDataFacts::IsRecorded(int64_t tid) const {
   if (!partial_ || tid <= 0) return !partial_;
-  const auto it = threads_.find(tid);
-  return it != threads_.end() && it->second.pid > 0;
+  const Known* known = threads_.Find(tid);
+  return known != nullptr && known->pid > 0;
 }
 
 int64_t PerfDataFacts::TimeOf(uint64_t time) const {
@@ -140,7 +141,8 @@ Status PerfDataFacts::Sample(uint64_t time, const PerfRecordView& record) {
                              .pid = sample.pid,
                              .misc = record.misc,
                              .max_stack = attr.max_stack}};
-  if (sample.chain.size() >= 16) {
+  if (sample.user_abi != 0) stacks_.Unwind(attr, sample, record.offset, moment.chain);
+  if (!moment.chain.unwound && sample.chain.size() >= 16) {
     const char* end = sample.chain.data() + sample.chain.size();
     if (LoadInteger<uint64_t>(end - 16, session_.big) == kContextUserDeferred) {
       const auto user = deferred_.find(LoadInteger<uint64_t>(end - 8, session_.big));
@@ -181,7 +183,7 @@ Status PerfDataFacts::Running(const Event& event, const PerfSample& sample, cons
     period_ns = static_cast<int64_t>(sample.period);
   }
   PerfChain chain = moment.chain;
-  if (chain.addresses.empty()) chain.addresses = sample.leaf;
+  if (chain.addresses.empty() && chain.deferred.empty()) chain.addresses = sample.leaf;
   const assemble::SampleFact fact = {.time_ns = moment.time_ns,
                                      .cpu = moment.cpu,
                                      .tid = moment.tid,
@@ -218,12 +220,12 @@ Status PerfDataFacts::Tracepoint(const Event& event, std::string_view raw, const
     case Kind::kBlockComplete:
       return Block(event, view, moment);
     case Kind::kFork:
-      threads_.erase(view.Signed(f[1]));
+      threads_.Erase(view.Signed(f[1]));
       assembler_.Fork(moment.time_ns, view.Signed(f[0]), kNoTid, view.Signed(f[1]));
       Name(view.Signed(f[1]), view.Text(f[2]));
       return {};
     case Kind::kExit:
-      threads_.erase(view.Signed(f[1]));
+      threads_.Erase(view.Signed(f[1]));
       assembler_.Exit(moment.time_ns, view.Signed(f[1]));
       return {};
     case Kind::kExec:
@@ -239,8 +241,8 @@ Status PerfDataFacts::Switch(const Event& event, const RecordView& view, const M
   const auto& f = event.fields;
   const int64_t prev = view.Signed(f[1]);
   const int64_t next = IsRecorded(view.Signed(f[4])) ? view.Signed(f[4]) : kNoTid;
-  Name(prev, view.Text(f[0]));
-  Name(next, view.Text(f[3]));
+  NameOf(prev, view, f[0]);
+  NameOf(next, view, f[3]);
   const uint64_t state = view.Unsigned(f[2]);
   return assembler_.Switch({.time_ns = moment.time_ns,
                             .cpu = moment.cpu,
@@ -254,7 +256,7 @@ Status PerfDataFacts::Switch(const Event& event, const RecordView& view, const M
 Status PerfDataFacts::Waking(const Event& event, const RecordView& view, const Moment& moment) {
   const int64_t wakee = view.Signed(event.fields[1]);
   if (!IsRecorded(wakee)) return {};
-  Name(wakee, view.Text(event.fields[0]));
+  NameOf(wakee, view, event.fields[0]);
   const PerfWaker waker = stacks_.Waker(moment.chain, view.Unsigned(event.flags));
   const uint64_t target = view.Unsigned(event.target_cpu);
   const bool known = event.target_cpu != nullptr && target < kNoCpu;
@@ -344,7 +346,7 @@ void PerfDataFacts::Mmap(const PerfRecordView& record) {
   const uint16_t mode = record.misc & kMiscCpuModeMask;
   if (mode == kMiscKernel || pid == -1) {
     if (mode != kMiscGuestKernel) stacks_.MapKernel(start, size, file_offset, path);
-  } else if (code) {
+  } else if (code || session_.file_symbols.Has(path)) {
     stacks_.Map(pid, start, size, file_offset, path, build_id);
   }
 }
@@ -372,9 +374,9 @@ void PerfDataFacts::Fork(int64_t time_ns, bool timed, const PerfRecordView& reco
   // perf writes such records without a time for what existed before.
   if (!timed) return Belongs(pid, tid);
   stacks_.spaces().Fork(parent_pid, pid);
-  threads_.erase(tid);
+  threads_.Erase(tid);
   assembler_.Fork(time_ns, parent_tid, pid, tid);
-  threads_[tid].pid = pid;
+  threads_.Insert(tid).first->pid = pid;
 }
 
 void PerfDataFacts::Exit(int64_t time_ns, bool timed, const PerfRecordView& record) {
@@ -382,7 +384,7 @@ void PerfDataFacts::Exit(int64_t time_ns, bool timed, const PerfRecordView& reco
   in.Skip(8);
   const int64_t tid = in.I32();
   if (in.failed() || tid <= 0 || !timed) return;
-  threads_.erase(tid);
+  threads_.Erase(tid);
   assembler_.Exit(time_ns, tid);
 }
 
@@ -405,21 +407,33 @@ void PerfDataFacts::Lost(const PerfRecordView& record) {
 
 void PerfDataFacts::Belongs(int64_t pid, int64_t tid) {
   if (pid <= 0 || tid <= 0) return;
-  const auto [it, is_new] = threads_.try_emplace(tid);
-  if (it->second.pid == pid) return;
-  it->second.pid = pid;
+  Known& known = *threads_.Insert(tid).first;
+  if (known.pid == pid) return;
+  known.pid = pid;
   assembler_.Name(pid, tid, {});
 }
 
 // Names are in every switch; only a changed one is passed on.
 void PerfDataFacts::Name(int64_t tid, std::string_view name) {
   if (tid <= 0 || name.empty()) return;
-  Known& known = threads_[tid];
+  Known& known = *threads_.Insert(tid).first;
   const size_t hash = std::hash<std::string_view>()(name);
   if (known.name_hash == hash) return;
   known.name_hash = hash;
+  known.comm = {};
   assembler_.Name(known.pid, tid, name);
   if (IsKernelThreadName(name)) assembler_.Kind(tid, trace::ThreadKind::kKernel);
+}
+
+// The kernel's arrays are compared whole before anybody looks for their end.
+void PerfDataFacts::NameOf(int64_t tid, const RecordView& view, const EventField* comm) {
+  if (tid <= 0) return;
+  const Known& known = *threads_.Insert(tid).first;
+  const std::string_view array = view.Array(comm);
+  if (array.size() != known.comm.size()) return Name(tid, view.Text(comm));
+  if (std::memcmp(array.data(), known.comm.data(), array.size()) == 0) return;
+  Name(tid, view.Text(comm));
+  std::memcpy(threads_.Insert(tid).first->comm.data(), array.data(), array.size());
 }
 
 void PerfDataFacts::Finish() {

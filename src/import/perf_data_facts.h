@@ -22,6 +22,7 @@
 
 #include "assemble/assembler.h"
 #include "base/diagnostics.h"
+#include "base/flat_map.h"
 #include "import/importer.h"
 #include "import/perf_data_sample.h"
 #include "import/perf_data_session.h"
@@ -66,6 +67,7 @@ class PerfDataFacts {
   struct Known {
     int64_t pid = -1;
     size_t name_hash = 0;
+    std::array<char, 16> comm = {};  // the array that the name was last read from
   };
   struct Moment {
     int64_t time_ns = 0;
@@ -96,6 +98,7 @@ class PerfDataFacts {
   bool IsRecorded(int64_t tid) const;
   void Belongs(int64_t pid, int64_t tid);
   void Name(int64_t tid, std::string_view name);
+  void NameOf(int64_t tid, const RecordView& view, const EventField* comm);
   int64_t TimeOf(uint64_t time) const;
 
   const PerfSession& session_;
@@ -113,7 +116,7 @@ class PerfDataFacts {
   bool partial_ = false;     // only some processes were recorded
   int64_t made_up_ns_ = 0;
   uint64_t samples_ = 0;
-  std::unordered_map<int64_t, Known> threads_;
+  FlatMap<int64_t, Known> threads_;
   std::unordered_map<int64_t, trace::StackId> switch_stacks_;  // by tid, until its switch
   std::unordered_map<uint64_t, std::string> deferred_;         // user chains by cookie
   size_t deferred_bytes_ = 0;

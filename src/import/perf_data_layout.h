@@ -97,7 +97,9 @@ enum PerfFeature : uint32_t {
   kFeatureCommandLine = 11,
   kFeatureEventNames = 12,
   kFeatureClockData = 29,
+  kFeatureSimpleperfFile = 128,
   kFeatureSimpleperfMetaInfo = 129,
+  kFeatureSimpleperfFile2 = 132,
 };
 
 // Markers inside call chains.

@@ -68,8 +68,13 @@ void PerfDataFacts::PlanClock(const ImportOptions& options) {
   int best = 3;
   for (const PerfAttr& attr : attrs) best = std::min(best, ClockRank(attr));
   bool chosen = false;
+  uint64_t clock_config = 0;
   for (size_t i = 0; i < attrs.size() && best < 3; ++i) {
     if (ClockRank(attrs[i]) != best || (best == 2 && chosen)) continue;
+    // cpu-clock and task-clock count the same time; cycles of different cores,
+    // or of the kernel and the user apart, do not.
+    if (best == 0 && chosen && attrs[i].config != clock_config) continue;
+    clock_config = attrs[i].config;
     Event& event = events_[i];
     event.role = Role::kRunning;
     event.period_is_ns = attrs[i].IsClock();

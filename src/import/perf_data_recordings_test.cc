@@ -11,6 +11,8 @@
 #include <string>
 
 #include "base/file.h"
+#include "base/test_folder.h"
+#include "import/import_run.h"
 #include "import/imported_trace.h"
 #include "import/importers.h"
 #include "import/stored_bytes.h"
@@ -167,6 +169,42 @@ TEST(PerfDataRecordingsTest, SimpleperfOffCpuStacksAreOnTheWaits) {
   EXPECT_EQ(imported.Count(EventKind::kWait), 88u);
   EXPECT_EQ(imported.CountStacked(EventKind::kWait), 88u);
   EXPECT_EQ(imported.CountStacked(EventKind::kRunning), 208u);
+}
+
+// perf record --threads: a folder, a file for each of perf's own threads.
+TEST(PerfDataRecordingsTest, AFolderOfSeveralFilesIsOneRecording) {
+  if (!HasPerf()) GTEST_SKIP() << "perf is not installed";
+  const TestFolder folder;
+  const std::string path = folder / "by-threads";
+  OutputOf("perf record -q -B -a --threads -e sched:sched_switch,cpu-clock -o '" + path +
+           "' -- sleep 0.1 >/dev/null 2>&1");
+  if (!fs::exists(path + "/data.0")) GTEST_SKIP() << "this perf does not record with threads";
+  auto sources = OpenSources(path);
+  ASSERT_EQ(sources.size(), 1u);
+  ASSERT_TRUE(sources[0].ok());
+  const auto importer = ChooseImporter(sources[0].value(), "");
+  ASSERT_TRUE(importer.ok());
+  EXPECT_EQ(importer.value()->name, "perf.data");
+  const ImportedTrace imported = ImportTrace(*importer.value(), sources[0].value(), kNoSymbols);
+  ASSERT_TRUE(imported.status.ok());
+  EXPECT_EQ(imported.Problem(), "");
+  EXPECT_GT(imported.Count(EventKind::kWait), 0u);
+  EXPECT_EQ(imported.Counted("fact earlier than one before it, moved to that one's time"), 0u);
+  auto expected = EventsByPerfScript(path);
+  EXPECT_NEAR(static_cast<double>(imported.CountStacked(EventKind::kRunning)),
+              static_cast<double>(expected["cpu-clock"]), 20);
+}
+
+// Both count the same time.
+TEST(PerfDataRecordingsTest, OfTwoClocksOneIsTime) {
+  if (!HasPerf()) GTEST_SKIP() << "perf is not installed";
+  const TestFolder folder;
+  const std::string path = folder / "two.data";
+  OutputOf("perf record -q -B -e '{cpu-clock,task-clock}' -o '" + path +
+           "' -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done' >/dev/null 2>&1");
+  auto expected = EventsByPerfScript(path);
+  if (expected["cpu-clock"] == 0) GTEST_SKIP() << "perf may not record here";
+  EXPECT_EQ(Import(path).Count(EventKind::kRunning), expected["cpu-clock"]);
 }
 
 TEST(PerfDataRecordingsTest, ARecordingMadeHereIsRead) {

@@ -39,11 +39,18 @@ void SkipRegisters(uint32_t count, FieldReader& in) {
   if (in.U64() != 0) in.Skip(uint64_t{count} * 8);
 }
 
-void SkipStack(FieldReader& in) {
+void ReadUserRegisters(const PerfAttr& attr, FieldReader& in, PerfSample& out) {
+  out.user_abi = in.U64();
+  if (out.user_abi == 0) return;
+  out.user_registers = in.Bytes(uint64_t{8} * std::popcount(attr.user_register_mask));
+}
+
+// Room for a whole copy is reserved; how much of it was filled stands behind it.
+void ReadUserStack(FieldReader& in, PerfSample& out) {
   const uint64_t size = in.U64();
   if (size == 0) return;
-  in.Skip(size);
-  in.Skip(8);
+  out.user_stack = in.Bytes(size);
+  out.user_stack = out.user_stack.substr(0, in.U64());
 }
 
 }  // namespace
@@ -74,12 +81,13 @@ bool ParsePerfSample(const PerfAttr& attr, std::string_view body, bool big, Perf
     out.chain = in.Bytes(count > in.remaining() ? UINT64_MAX : count * 8);
   }
   if (attr.Has(kSampleRaw)) out.raw = in.Bytes(in.U32());
-  if (!attr.Has(kSampleCgroup)) return !in.failed();
-  // Only the control group is of use behind this point.
+  // Only the user's stack and the control group are of use behind this point.
+  if (!attr.Has(kSampleCgroup | kSampleRegsUser)) return !in.failed();
   if (attr.Has(kSampleRaw)) in.Skip((8 - in.position() % 8) % 8);
   if (attr.Has(kSampleBranchStack)) SkipBranches(attr, in);
-  if (attr.Has(kSampleRegsUser)) SkipRegisters(attr.user_registers, in);
-  if (attr.Has(kSampleStackUser)) SkipStack(in);
+  if (attr.Has(kSampleRegsUser)) ReadUserRegisters(attr, in, out);
+  if (attr.Has(kSampleStackUser)) ReadUserStack(in, out);
+  if (!attr.Has(kSampleCgroup)) return !in.failed();
   if (attr.Has(kSampleWeight | kSampleWeightStruct)) in.Skip(8);
   if (attr.Has(kSampleDataSource)) in.Skip(8);
   if (attr.Has(kSampleTransaction)) in.Skip(8);

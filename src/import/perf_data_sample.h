@@ -19,9 +19,12 @@ struct PerfSample {
   uint32_t cpu = UINT32_MAX;
   uint64_t period = 0;
   uint64_t cgroup = 0;
-  std::string_view leaf;   // the bytes of `ip`: a chain of one
-  std::string_view chain;  // addresses of 8 bytes, leaf first
-  std::string_view raw;    // a tracepoint's record
+  std::string_view leaf;            // the bytes of `ip`: a chain of one
+  std::string_view chain;           // addresses of 8 bytes, leaf first
+  std::string_view raw;             // a tracepoint's record
+  uint64_t user_abi = 0;            // 0: no user registers, 1: of 32 bits, 2: of 64 bits
+  std::string_view user_registers;  // 8 bytes for each bit of the attr's mask
+  std::string_view user_stack;      // from the stack pointer up
 };
 
 // False: the record is shorter than its attr says. Fields before the cut hold.

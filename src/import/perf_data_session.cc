@@ -155,6 +155,12 @@ void AddFeature(uint32_t feature, std::string_view bytes, uint64_t offset, PerfS
       session.wall_clock_ns = in.U64();
       session.clock_ns = in.U64();
       break;
+    case kFeatureSimpleperfFile:
+      session.file_symbols.AddFile(bytes, offset, diagnostics);
+      break;
+    case kFeatureSimpleperfFile2:
+      session.file_symbols.AddFile2(bytes, offset, diagnostics);
+      break;
     case kFeatureSimpleperfMetaInfo:
       AddMetaInfo(bytes, session);
       break;

@@ -18,6 +18,7 @@
 #include "import/event_format.h"
 #include "import/perf_data_attr.h"
 #include "import/perf_data_layout.h"
+#include "import/perf_file_symbols.h"
 #include "import/source.h"
 
 namespace culprit::import_ {
@@ -41,6 +42,7 @@ struct PerfSession {
   uint64_t wall_clock_ns = 0;
   uint64_t clock_ns = 0;
   std::map<std::string, std::string> simpleperf;  // its meta information
+  PerfFileSymbols file_symbols;
 };
 
 // The magic of a perf.data in either byte order.

@@ -23,7 +23,7 @@ void PerfSpaces::Map(int64_t pid, const PerfMap& map) {
     ++left_out_;
     return;
   }
-  std::shared_ptr<Space>& space = spaces_[pid];
+  std::shared_ptr<Space>& space = *spaces_.Insert(pid).first;
   if (space == nullptr) {
     space = std::make_shared<Space>(total_);
   } else if (space.use_count() > 1) {
@@ -56,19 +56,19 @@ void PerfSpaces::Map(int64_t pid, const PerfMap& map) {
 
 void PerfSpaces::Fork(int64_t parent_pid, int64_t pid) {
   if (pid == parent_pid) return;
-  const auto parent = spaces_.find(parent_pid);
-  if (parent == spaces_.end()) {
-    spaces_.erase(pid);
+  const std::shared_ptr<Space>* parent = spaces_.Find(parent_pid);
+  if (parent == nullptr) {
+    spaces_.Erase(pid);
   } else {
-    const std::shared_ptr<Space> shared = parent->second;
-    spaces_[pid] = shared;
+    const std::shared_ptr<Space> shared = *parent;
+    *spaces_.Insert(pid).first = shared;
   }
 }
 
 const PerfMap* PerfSpaces::Find(int64_t pid, uint64_t address) const {
-  const auto space = spaces_.find(pid);
-  if (space == spaces_.end()) return nullptr;
-  const auto& maps = space->second->maps;
+  const std::shared_ptr<Space>* space = spaces_.Find(pid);
+  if (space == nullptr) return nullptr;
+  const auto& maps = (*space)->maps;
   auto it = maps.upper_bound(address);
   if (it == maps.begin()) return nullptr;
   --it;
@@ -76,8 +76,8 @@ const PerfMap* PerfSpaces::Find(int64_t pid, uint64_t address) const {
 }
 
 uint64_t PerfSpaces::version(int64_t pid) const {
-  const auto space = spaces_.find(pid);
-  return space == spaces_.end() ? 0 : space->second->version;
+  const std::shared_ptr<Space>* space = spaces_.Find(pid);
+  return space == nullptr ? 0 : (*space)->version;
 }
 
 }  // namespace culprit::import_

@@ -13,7 +13,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <unordered_map>
+
+#include "base/flat_map.h"
 
 namespace culprit::import_ {
 
@@ -32,7 +33,7 @@ class PerfSpaces {
 
   void Map(int64_t pid, const PerfMap& map);
   void Fork(int64_t parent_pid, int64_t pid);
-  void Forget(int64_t pid) { spaces_.erase(pid); }
+  void Forget(int64_t pid) { spaces_.Erase(pid); }
   // nullptr: nothing is there.
   const PerfMap* Find(int64_t pid, uint64_t address) const;
   // 0: nothing is mapped.
@@ -61,7 +62,7 @@ class PerfSpaces {
   uint64_t total_ = 0;
   uint64_t copies_ = 0;
   uint64_t left_out_ = 0;
-  std::unordered_map<int64_t, std::shared_ptr<Space>> spaces_;
+  FlatMap<int64_t, std::shared_ptr<Space>> spaces_;
   uint64_t versions_ = 0;
 };
 

@@ -2,6 +2,9 @@
 #include "import/perf_data_stacks.h"
 
 #include <sys/utsname.h>
+
+// Inlined: chains are short, and there is one for every event.
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>
@@ -59,7 +62,15 @@ std::string LocalKallsyms() {
   return text;
 }
 
-enum class Part : uint8_t { kKernelCode, kUserCode, kGuestCode, kOther };
+// Nothing, if no file is to be read.
+std::optional<symbol::SymbolizerOptions> SymbolOptions(const ImportOptions& options) {
+  if (!options.symbols) return std::nullopt;
+  return symbol::SymbolizerOptions{.sysroot = options.sysroot,
+                                   .build_id_cache = options.build_id_cache,
+                                   .debuginfod_cache = options.debuginfod_cache};
+}
+
+using Part = PerfCodePart;
 
 Part PartOfMisc(uint16_t misc) {
   switch (misc & kMiscCpuModeMask) {
@@ -88,13 +99,27 @@ Part PartOfMarker(uint64_t marker) {
 
 PerfStacks::PerfStacks(const PerfSession& session, const ImportOptions& options,
                        trace::Dictionary& dictionary, Diagnostics& diagnostics)
-    : big_(session.big), session_(session), dictionary_(dictionary), diagnostics_(diagnostics) {
+    : big_(session.big),
+      session_(session),
+      dictionary_(dictionary),
+      diagnostics_(diagnostics),
+      user_stack_(session, SymbolOptions(options),
+                  [this](int64_t pid, uint64_t address) { return FindCode(pid, address); }) {
   if (options.symbols) {
-    symbolizer_.emplace(symbol::SymbolizerOptions{.sysroot = options.sysroot});
+    symbolizer_.emplace(*SymbolOptions(options));
     const bool is_this_machine = IsThisMachine(session);
     may_use_local_kernel_ = options.kallsyms.empty() && is_this_machine;
     // A process number of another machine means somebody else here.
     if (is_this_machine) jit_maps_.emplace("/tmp");
+  }
+  if (!options.perf_maps.empty() && !jit_maps_) jit_maps_.emplace("");
+  for (const PerfMapFile& file : options.perf_maps) {
+    const Result<std::string> text = ReadWholeFile(file.path);
+    if (text.ok()) {
+      jit_maps_->Give(file.pid, text.value());
+    } else {
+      diagnostics.Count("perf map that cannot be read");
+    }
   }
   if (!session.kallsyms.empty()) UseKallsyms(session.kallsyms);
   if (options.kallsyms.empty()) return;
@@ -117,7 +142,7 @@ void PerfStacks::UseKallsyms(std::string_view text) {
     return;
   }
   kernel_symbols_ = std::move(symbols).value();
-  kernel_frames_.clear();
+  kernel_frames_.Clear();
   ++kernel_version_;
 }
 
@@ -155,7 +180,7 @@ void PerfStacks::Map(int64_t pid, uint64_t start, uint64_t size, uint64_t file_o
 void PerfStacks::MapKernel(uint64_t start, uint64_t size, uint64_t file_offset,
                            std::string_view path) {
   const std::string name = KernelModuleName(path);
-  kernel_frames_.clear();
+  kernel_frames_.Clear();
   ++kernel_version_;
   if (name == kKernel) {
     // The offset is the address of the symbol that the name ends with.
@@ -182,7 +207,7 @@ void PerfStacks::KernelFunction(uint64_t start, uint64_t size, std::string_view 
     kernel_functions_[start] = {.end = start + std::min(size, UINT64_MAX - start),
                                 .name = std::string(name)};
   }
-  kernel_frames_.erase(start);
+  kernel_frames_.Erase(start);
   ++kernel_version_;
 }
 
@@ -195,8 +220,6 @@ FrameId PerfStacks::PlainFrame(std::string_view module, uint64_t offset, uint8_t
 }
 
 FrameId PerfStacks::KernelFrame(uint64_t address) {
-  const auto [it, is_new] = kernel_frames_.try_emplace(address);
-  if (!is_new) return it->second;
   trace::Frame frame;
   frame.flags = kKernelMode;
   std::string_view module = kKernel;
@@ -210,6 +233,11 @@ FrameId PerfStacks::KernelFrame(uint64_t address) {
     name = found.name;
     if (!found.module.empty()) module = found.module;
   }
+  std::string recorded;
+  if (name.empty()) {
+    recorded = session_.file_symbols.LookupKernel(address).name;
+    name = recorded;
+  }
   if (name.empty()) {
     const PerfMap* map = spaces_.Find(PerfSpaces::kKernelPid, address);
     frame.offset = address - (map != nullptr ? map->start : kernel_base_);
@@ -220,21 +248,32 @@ FrameId PerfStacks::KernelFrame(uint64_t address) {
   if (!frame.module.valid()) {
     frame.module = dictionary_.InternModule({.name = dictionary_.Intern(module)});
   }
-  it->second = dictionary_.InternFrame(frame);
-  return it->second;
+  return dictionary_.InternFrame(frame);
 }
 
-const std::vector<FrameId>& PerfStacks::ModuleFrames(Module& module, uint64_t offset,
-                                                     bool is_return) {
-  const auto [it, is_new] = module.frames.try_emplace(offset * 2 + (is_return ? 1 : 0));
-  std::vector<FrameId>& frames = it->second;
-  if (!is_new) return frames;
+PerfStacks::KernelCode PerfStacks::KernelCodeAt(uint64_t address) {
+  const auto [code, is_new] = kernel_frames_.Insert(address);
+  if (!is_new) return *code;
+  code->frame = KernelFrame(address);
+  const StringId function = dictionary_.frames()[code->frame.value].function;
+  if (function.valid()) code->traits = TraitsOf(dictionary_.Text(function));
+  return *code;
+}
+
+std::span<const FrameId> PerfStacks::ModuleFrames(Module& module, uint64_t offset, bool is_return) {
+  const auto [span, is_new] = module.frames.Insert(offset * 2 + (is_return ? 1 : 0));
+  const auto frames = [&, known = span] {
+    return std::span(frame_pool_).subspan(known->begin, known->count);
+  };
+  if (!is_new) return frames();
+  span->begin = static_cast<uint32_t>(frame_pool_.size());
   // A return address may be the first byte of the next function; who names the
   // frame later no longer knows that it was one.
   const uint64_t place = offset - (is_return && offset != 0 ? 1 : 0);
   if (!symbolizer_ || !module.has_file) {
-    frames.push_back(dictionary_.InternFrame({.module = module.id, .offset = place}));
-    return frames;
+    frame_pool_.push_back(dictionary_.InternFrame({.module = module.id, .offset = place}));
+    span->count = 1;
+    return frames();
   }
   for (const symbol::Symbol& symbol : symbolizer_->Lookup(module.key, offset, is_return)) {
     trace::Frame frame;
@@ -245,16 +284,18 @@ const std::vector<FrameId>& PerfStacks::ModuleFrames(Module& module, uint64_t of
     frame.flags = symbol.inlined ? trace::kInlined : 0;
     frame.offset = symbol.function_start;
     if (frame.offset == 0 && symbol.function.empty()) frame.offset = place;
-    frames.push_back(dictionary_.InternFrame(frame));
+    frame_pool_.push_back(dictionary_.InternFrame(frame));
+    ++span->count;
   }
-  return frames;
+  return frames();
 }
 
 // Code without a file: its address is all there is to find its name by, now or
 // later.
 void PerfStacks::AddMadeCode(int64_t pid, uint64_t address, const PerfMap* map, bool is_return) {
   const uint64_t place = address - (is_return ? 1 : 0);
-  const std::string_view name = jit_maps_ ? jit_maps_->Lookup(pid, place) : std::string_view();
+  std::string name(jit_maps_ ? jit_maps_->Lookup(pid, place) : std::string_view());
+  if (name.empty()) name = session_.file_symbols.LookupMadeCode(place).name;
   if (!name.empty()) {
     frames_.push_back(dictionary_.InternFrame(kJit, name));
   } else if (map == nullptr) {
@@ -265,6 +306,22 @@ void PerfStacks::AddMadeCode(int64_t pid, uint64_t address, const PerfMap* map, 
   }
 }
 
+// The recorder looked the name up where the file was.
+bool PerfStacks::AddRecordedName(const Module& module, uint64_t address, uint64_t offset,
+                                 bool is_return) {
+  const PerfFileSymbols::Found found =
+      session_.file_symbols.Lookup(module.key.path, address, offset, is_return);
+  if (found.name.empty()) return false;
+  if (found.made_code) {
+    frames_.push_back(dictionary_.InternFrame(kJit, found.name));
+  } else {
+    frames_.push_back(dictionary_.InternFrame({.module = module.id,
+                                               .function = dictionary_.Intern(found.name),
+                                               .offset = found.file_start}));
+  }
+  return true;
+}
+
 void PerfStacks::AddUser(int64_t pid, uint64_t address, bool is_return) {
   // What a walk along broken frame pointers picks up.
   if (address < kLowestAddress) return;
@@ -273,27 +330,23 @@ void PerfStacks::AddUser(int64_t pid, uint64_t address, bool is_return) {
     AddMadeCode(pid, address, map, is_return);
     return;
   }
-  const auto& frames =
-      ModuleFrames(modules_[map->module], address - map->start + map->file_offset, is_return);
+  const uint64_t offset = address - map->start + map->file_offset;
+  if (!session_.file_symbols.empty() &&
+      AddRecordedName(modules_[map->module], address, offset, is_return)) {
+    return;
+  }
+  const std::span<const FrameId> frames = ModuleFrames(modules_[map->module], offset, is_return);
   frames_.insert(frames_.end(), frames.begin(), frames.end());
 }
 
 void PerfStacks::AddKernel(uint64_t address) {
-  const FrameId frame = KernelFrame(address);
-  frames_.push_back(frame);
-  const StringId function = dictionary_.frames()[frame.value].function;
-  traits_.push_back(function.valid() ? TraitsOf(dictionary_.Text(function)) : 0);
+  const KernelCode code = KernelCodeAt(address);
+  frames_.push_back(code.frame);
+  traits_.push_back(code.traits);
 }
 
-void PerfStacks::Collect(const PerfChain& chain) {
-  frames_.clear();
-  traits_.clear();
-  struct Pc {
-    uint64_t address;
-    Part part;
-    bool is_return;
-  };
-  std::vector<Pc> pcs;
+void PerfStacks::ReadAddresses(const PerfChain& chain) {
+  pcs_.clear();
   Part part = PartOfMisc(chain.misc);
   bool first = true;
   const auto add = [&](std::string_view addresses) {
@@ -305,27 +358,34 @@ void PerfStacks::Collect(const PerfChain& chain) {
         if (address == kContextUserDeferred) break;  // its cookie follows
         continue;
       }
-      pcs.push_back({.address = address, .part = part, .is_return = !first});
+      pcs_.push_back({.address = address, .part = part, .is_return = !first});
       first = false;
     }
   };
-  add(chain.addresses);
+  add(chain.sample == nullptr ? chain.addresses
+                              : user_stack_.WithLeafCaller(*chain.attr, *chain.sample));
   if (!chain.deferred.empty()) {
     part = Part::kUserCode;
     first = true;
     add(chain.deferred);
   }
+}
+
+void PerfStacks::Collect(const PerfChain& chain) {
+  frames_.clear();
+  traits_.clear();
+  ReadAddresses(chain);
   const size_t limit = chain.max_stack != 0 ? chain.max_stack : kUsualMaxStack;
-  if (pcs.size() >= limit) {
+  if (chain.unwound ? chain.cut : pcs_.size() >= limit) {
     frames_.push_back(dictionary_.InternFrame("", trace::kTruncatedFunction));
   }
-  for (auto pc = pcs.rbegin(); pc != pcs.rend(); ++pc) {
+  for (auto pc = pcs_.rbegin(); pc != pcs_.rend(); ++pc) {
     if (pc->part == Part::kUserCode) AddUser(chain.pid, pc->address, pc->is_return);
     if (pc->part == Part::kGuestCode) frames_.push_back(PlainFrame(kGuest, pc->address, 0));
     if (pc->part == Part::kOther) frames_.push_back(PlainFrame(kUnknown, pc->address, 0));
   }
   kernel_begin_ = frames_.size();
-  for (auto pc = pcs.rbegin(); pc != pcs.rend(); ++pc) {
+  for (auto pc = pcs_.rbegin(); pc != pcs_.rend(); ++pc) {
     if (pc->part == Part::kKernelCode) AddKernel(pc->address);
   }
   while (!traits_.empty() && (traits_.back() & kTracerFrame) != 0) {
@@ -335,9 +395,13 @@ void PerfStacks::Collect(const PerfChain& chain) {
 }
 
 PerfStacks::Key PerfStacks::KeyOf(const PerfChain& chain, uint64_t salt) const {
-  const uint64_t seed = spaces_.version(chain.pid) * 0x9e3779b97f4a7c15 +
-                        kernel_version_ * 0xff51afd7ed558ccd + salt * 64 + chain.max_stack * 8192 +
-                        (chain.misc & kMiscCpuModeMask);
+  uint64_t seed = spaces_.version(chain.pid) * 0x9e3779b97f4a7c15 +
+                  kernel_version_ * 0xff51afd7ed558ccd + salt * 64 + chain.max_stack * 8192 +
+                  (chain.misc & kMiscCpuModeMask) + (chain.cut ? 8 : 0);
+  if (chain.sample != nullptr) {
+    const uint64_t link = LoadInteger<uint64_t>(chain.sample->user_registers.data(), big_);
+    seed += (link + chain.sample->user_abi) * 0xc2b2ae3d27d4eb4f;
+  }
   XXH128_hash_t hash = XXH3_128bits_withSeed(chain.addresses.data(), chain.addresses.size(), seed);
   if (!chain.deferred.empty()) {
     const XXH128_hash_t more =
@@ -348,22 +412,70 @@ PerfStacks::Key PerfStacks::KeyOf(const PerfChain& chain, uint64_t salt) const {
   return {.low = hash.low64, .high = hash.high64};
 }
 
+std::optional<PerfCodePlace> PerfStacks::FindCode(int64_t pid, uint64_t address) const {
+  const PerfMap* map = spaces_.Find(pid, address);
+  if (map == nullptr) return std::nullopt;
+  const Module& module = modules_[map->module];
+  return PerfCodePlace{.module = map->module,
+                       .key = &module.key,
+                       .has_file = !module.may_be_jit,
+                       .file_offset = address - map->start + map->file_offset};
+}
+
+void PerfStacks::Unwind(const PerfAttr& attr, const PerfSample& sample, uint64_t offset,
+                        PerfChain& chain) {
+  if (!attr.Has(kSampleStackUser)) {
+    // One register is what perf adds to chains of frame pointers; it goes into
+    // the key of the chain. With more of them hardly two samples are alike.
+    if (sample.user_registers.size() == 8) {
+      chain.attr = &attr;
+      chain.sample = &sample;
+    } else {
+      chain.addresses = user_stack_.WithLeafCaller(attr, sample);
+    }
+    return;
+  }
+  const PerfUserChain user = user_stack_.Walk(attr, sample, offset);
+  if (user.addresses.empty()) return;
+  chain.deferred = user.addresses;
+  chain.unwound = true;
+  chain.cut = user.cut;
+}
+
+// New stacks come in bursts that share their outer callers.
+trace::StackId PerfStacks::Intern() {
+  const size_t both = std::min(frames_.size(), last_frames_.size());
+  const auto differs =
+      std::mismatch(frames_.begin(), frames_.begin() + static_cast<ptrdiff_t>(both),
+                    last_frames_.begin())
+          .first;
+  const auto same = static_cast<size_t>(differs - frames_.begin());
+  last_stacks_.resize(same);
+  trace::StackId stack = same == 0 ? trace::StackId() : last_stacks_.back();
+  for (auto frame = differs; frame != frames_.end(); ++frame) {
+    stack = dictionary_.InternStack(stack, *frame);
+    last_stacks_.push_back(stack);
+  }
+  last_frames_ = frames_;
+  return stack;
+}
+
 trace::StackId PerfStacks::Stack(const PerfChain& chain) {
-  if (chain.addresses.empty()) return {};
-  if (stacks_.size() >= kMaxCachedChains) stacks_.clear();
-  const auto [it, is_new] = stacks_.try_emplace(KeyOf(chain, 0));
-  if (!is_new) return it->second;
+  if (chain.addresses.empty() && chain.deferred.empty()) return {};
+  if (stacks_.size() >= kMaxCachedChains) stacks_.Clear();
+  const auto [stack, is_new] = stacks_.Insert(KeyOf(chain, 0));
+  if (!is_new) return *stack;
   Collect(chain);
-  it->second = dictionary_.InternStack(frames_);
-  return it->second;
+  *stack = Intern();
+  return *stack;
 }
 
 PerfWaker PerfStacks::Waker(const PerfChain& chain, uint64_t common_flags) {
   const uint64_t flags = common_flags & (kHardInterruptFlags | kSoftInterruptFlag);
-  if (wakers_.size() >= kMaxCachedChains) wakers_.clear();
-  const auto [it, is_new] = wakers_.try_emplace(KeyOf(chain, flags + 1));
-  if (!is_new) return it->second;
-  PerfWaker& waker = it->second;
+  if (wakers_.size() >= kMaxCachedChains) wakers_.Clear();
+  const auto [known, is_new] = wakers_.Insert(KeyOf(chain, flags + 1));
+  if (!is_new) return *known;
+  PerfWaker& waker = *known;
   Collect(chain);
   const bool named = std::any_of(
       frames_.begin() + static_cast<ptrdiff_t>(kernel_begin_), frames_.end(),
@@ -379,12 +491,13 @@ PerfWaker PerfStacks::Waker(const PerfChain& chain, uint64_t common_flags) {
     frames_.erase(frames_.begin(),
                   named ? frames_.begin() + static_cast<ptrdiff_t>(cut) : frames_.end());
   }
-  waker.stack = dictionary_.InternStack(frames_);
+  waker.stack = Intern();
   return waker;
 }
 
 void PerfStacks::Finish() {
   if (symbolizer_) diagnostics_.Merge(symbolizer_->diagnostics());
+  diagnostics_.Merge(user_stack_.diagnostics());
   if (jit_maps_) diagnostics_.Merge(jit_maps_->diagnostics());
   if (spaces_.left_out() != 0) diagnostics_.Count("map beyond what is kept", spaces_.left_out());
 }

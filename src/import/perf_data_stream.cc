@@ -8,7 +8,7 @@
 namespace culprit::import_ {
 namespace {
 
-constexpr size_t kChunkBytes = 4 << 20;
+constexpr size_t kChunkBytes = 512 << 10;  // stays in a core's own cache
 constexpr size_t kUnpackBytes = 1 << 20;
 // perf compresses at most a ring buffer at a time; more is an attack.
 constexpr uint64_t kMaxUnpackedPerRecord = uint64_t{256} << 20;
@@ -55,12 +55,11 @@ Result<std::string_view> PerfDataStream::View(uint64_t offset, size_t count) {
   return std::string_view(chunk_).substr(offset - chunk_offset_, count);
 }
 
-// Bytes behind a record that belong to it.
+// Bytes behind a hardware trace's or tracing data's record that belong to it.
 Result<uint64_t> PerfDataStream::Follower(PerfRecordView& record) {
   FieldReader in(record.body, big_);
   const uint64_t behind = record.offset + kRecordHeadBytes + record.body.size();
   if (record.type == kRecordAuxtrace) return std::min(in.U64(), end_ - std::min(end_, behind));
-  if (record.type != kRecordTracingData) return uint64_t{0};
   const uint64_t announced = in.U32();
   if (announced != 0 && announced <= in.remaining()) {
     record.body = in.Bytes(announced);  // simpleperf puts it inside
@@ -73,29 +72,46 @@ Result<uint64_t> PerfDataStream::Follower(PerfRecordView& record) {
   return (size + 7) / 8 * 8;
 }
 
+// The record at `offset`, if all of it is at hand; empty if not.
+std::string_view PerfDataStream::InChunk(uint64_t offset) const {
+  if (offset < chunk_offset_ || offset - chunk_offset_ + kRecordHeadBytes > chunk_.size())
+    return {};
+  const std::string_view rest = std::string_view(chunk_).substr(offset - chunk_offset_);
+  const size_t size = LoadInteger<uint16_t>(rest.data() + 6, big_);
+  return size < kRecordHeadBytes || size > rest.size() ? std::string_view() : rest.substr(0, size);
+}
+
+// The same after reading on; empty if it is damaged, which is counted.
+Result<std::string_view> PerfDataStream::Fetch(uint64_t offset) {
+  CULPRIT_ASSIGN(const std::string_view head, View(offset, kRecordHeadBytes));
+  const bool cut = head.size() < kRecordHeadBytes;
+  const size_t size = cut ? 0 : LoadInteger<uint16_t>(head.data() + 6, big_);
+  if (!cut && size < kRecordHeadBytes) {
+    diagnostics_.Count("record of impossible size, the rest is skipped", 1, offset);
+    return std::string_view();
+  }
+  CULPRIT_ASSIGN(const std::string_view view, View(offset, size));
+  if (!cut && view.size() == size) return view;
+  diagnostics_.Count("record cut short at the end of the file", 1, offset);
+  return std::string_view();
+}
+
 Status PerfDataStream::Visit(const Visitor& visitor, bool decompress) {
   uint64_t offset = begin_;
   while (offset < end_) {
-    CULPRIT_ASSIGN(std::string_view view, View(offset, kRecordHeadBytes));
-    const size_t size =
-        view.size() < kRecordHeadBytes ? 0 : LoadInteger<uint16_t>(view.data() + 6, big_);
-    if (size < kRecordHeadBytes) {
-      diagnostics_.Count(view.size() < kRecordHeadBytes
-                             ? "record cut short at the end of the file"
-                             : "record of impossible size, the rest is skipped",
-                         1, offset);
-      return {};
-    }
-    CULPRIT_ASSIGN(view, View(offset, size));
-    if (view.size() < size) {
-      diagnostics_.Count("record cut short at the end of the file", 1, offset);
-      return {};
+    std::string_view view = InChunk(offset);
+    if (view.empty()) {
+      CULPRIT_ASSIGN(view, Fetch(offset));
+      if (view.empty()) return {};
     }
     PerfRecordView record = Head(view.data(), big_);
     record.offset = offset;
     record.body = view.substr(kRecordHeadBytes);
-    CULPRIT_ASSIGN(const uint64_t follower, Follower(record));
-    offset += size + follower;
+    offset += view.size();
+    if (record.type == kRecordAuxtrace || record.type == kRecordTracingData) {
+      CULPRIT_ASSIGN(const uint64_t follower, Follower(record));
+      offset += follower;
+    }
     if (record.type == kRecordCompressed || record.type == kRecordCompressed2) {
       if (decompress) CULPRIT_TRY(Decompress(record, visitor));
     } else {

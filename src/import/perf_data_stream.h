@@ -38,6 +38,8 @@ class PerfDataStream {
   struct Decompressor;
 
   Result<std::string_view> View(uint64_t offset, size_t count);
+  std::string_view InChunk(uint64_t offset) const;
+  Result<std::string_view> Fetch(uint64_t offset);
   Status Decompress(const PerfRecordView& record, const Visitor& visitor);
   Status VisitUnpacked(uint64_t offset, const Visitor& visitor);
   Result<uint64_t> Follower(PerfRecordView& record);

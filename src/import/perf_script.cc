@@ -326,7 +326,9 @@ Match SniffPerfScript(const Source& source, std::string_view head) {
     } else if (ParsePerfScriptHead(line, false)) {
       ++records;
       match = std::max(match, Match::kMaybe);
-    } else if (!ParseHexadecimal(Trim(line).substr(0, Trim(line).find(' ')))) {
+    } else if (!IsSpace(line.front()) &&
+               !ParseHexadecimal(Trim(line).substr(0, Trim(line).find(' ')))) {
+      // Below a frame its source line may stand, after spaces.
       ++others;
     }
   }

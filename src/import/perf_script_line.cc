@@ -58,6 +58,11 @@ bool ParseEvent(std::string_view rest, PerfScriptHead& head) {
     head.payload = Trim(whole.substr(whole.find(head.event) + head.event.size()));
     return true;
   }
+  // perf script -F without `event`: a sample of whatever was recorded.
+  if (token.empty() && head.time_ns) {
+    head.event = "cycles";
+    return true;
+  }
   if (!IsEventName(token)) return false;
   head.event = token.substr(0, token.size() - 1);
   head.payload = Trim(rest);

@@ -83,6 +83,29 @@ TEST(PerfScript, ReadsEveryDialectOfHeads) {
   EXPECT_EQ(BaseEvent("cpu-clock/freq=1000/"), "cpu-clock");
 }
 
+TEST(PerfScript, ReadsSourceLinesAndSamplesWithoutAnEvent) {
+  for (const std::string text :
+       {"sh 304 25507.429023: \n\tffff8000802f70c0 el0_svc\n\t 10794 main\n\n"
+        "sh 304 25507.430023: \n\tffff8000802f70c0 el0_svc\n\t 10794 main\n\n",
+        "sh 304 25507.429023:     250000 cpu-clock: \n"
+        "\tffff8000802f70c0 el0_svc+0x13c ([kernel.kallsyms])\n  [kernel.kallsyms][ffff80008]\n"
+        "\t           10794 main+0xe4 (/bin/sh)\n  rseq-internal.h:65\n\n"
+        "sh 304 25507.430023:     250000 cpu-clock: \n"
+        "\tffff8000802f70c0 el0_svc+0x13c ([kernel.kallsyms])\n  [kernel.kallsyms][ffff80008]\n"
+        "\t           10794 main+0xe4 (/bin/sh)\n  rseq-internal.h:65\n\n"}) {
+    const Source source = MemorySource("t", text);
+    EXPECT_NE(PerfScriptImporter().sniff(source, text), Match::kNo) << text;
+    const ImportedTrace imported = ImportTrace(PerfScriptImporter(), source);
+    EXPECT_EQ(imported.CountStacked(EventKind::kRunning), 2u) << text;
+    EXPECT_TRUE(imported.diagnostics.empty()) << text;
+    for (const trace::Event& event : imported.trace.events) {
+      const std::string stack = imported.Stack(event.stack);
+      EXPECT_TRUE(stack.ends_with("el0_svc")) << stack;
+      EXPECT_NE(stack.find("main"), std::string::npos) << stack;
+    }
+  }
+}
+
 TEST(PerfScript, SwitchesWakingsAndCallsBecomeEvents) {
   const ImportedTrace imported = FromText(kSched);
   ASSERT_TRUE(imported.status.ok());

@@ -61,7 +61,8 @@ class PerfettoParser {
   struct Track {
     uint64_t parent = 0;
     int64_t pid = -1;
-    int64_t tid = -1;  // of a thread's own track
+    int64_t tid = -1;      // of a thread's own track
+    bool derived = false;  // worked out from the rest by who wrote it
   };
   struct OpenSlice {
     int64_t time_ns = 0;

@@ -20,6 +20,8 @@ constexpr int64_t kMaxMicros = (int64_t{1} << 61) / 1000;
 
 constexpr uint64_t kSliceBegin = 1;
 constexpr uint64_t kSliceEnd = 2;
+// Tracks that our own export works out of the others.
+constexpr std::string_view kCriticalPathTrack = "critical path";
 
 // TrackEvent, with the parts of LegacyEvent that matter.
 struct EventFields {
@@ -120,7 +122,7 @@ void PerfettoParser::ProcessDescriptor(std::string_view message, int64_t time_ns
               .kind = Kind::kProcess});
 }
 
-// TrackDescriptor: uuid 1, process 3, thread 4, parent_uuid 5.
+// TrackDescriptor: uuid 1, name 2, process 3, thread 4, parent_uuid 5.
 void PerfettoParser::TrackDescriptor(const Packet& packet, int64_t time_ns) {
   uint64_t uuid = 0;
   Track track;
@@ -129,6 +131,7 @@ void PerfettoParser::TrackDescriptor(const Packet& packet, int64_t time_ns) {
   while (reader.Next(field)) {
     if (field.number == 1) uuid = field.value;
     if (field.number == 5) track.parent = field.value;
+    if (field.number == 2) track.derived = field.bytes.starts_with(kCriticalPathTrack);
     if (field.number == 3) ProcessDescriptor(field.bytes, time_ns, track);
     if (field.number == 4) ThreadDescriptor(field.bytes, time_ns, track, nullptr);
   }
@@ -191,6 +194,8 @@ void PerfettoParser::TrackEvent(const Packet& packet, int64_t time_ns) {
     time_ns = clocks_.ToTraceTime(kMonotonicClock, 0, plain).value_or(static_cast<int64_t>(plain));
   }
   const uint64_t uuid = event.has_track ? event.track : sequence.track;
+  const auto known_track = tracks_.find(uuid);
+  if (known_track != tracks_.end() && known_track->second.derived) return;
   bool own = false;
   int64_t tid = ThreadOfTrack(uuid, own);
   if (uuid == 0 && sequence.tid >= 0) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/test_folder.h"
 #include "import/archive.h"
 #include "import/stored_bytes.h"
 #include "import/trace_folder.h"
@@ -50,24 +51,11 @@ std::string Compressed(int filter, const std::string& content) {
   return Pack(ARCHIVE_FORMAT_RAW, filter, {{"data", content}});
 }
 
-class TestFolder {
- public:
-  TestFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "culprit-src-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TestFolder() { std::filesystem::remove_all(path_); }
-  std::string Write(const std::string& name, const std::string& content) const {
-    const std::filesystem::path path = std::filesystem::path(path_) / name;
-    std::filesystem::create_directories(path.parent_path());
-    EXPECT_TRUE(WriteWholeFile(path.string(), content, Overwrite::kAllow).ok());
-    return path.string();
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+// With the folders that a name goes through.
+std::string WriteIn(const TestFolder& folder, const std::string& name, const std::string& content) {
+  std::filesystem::create_directories(std::filesystem::path(folder / name).parent_path());
+  return folder.Write(name, content);
+}
 
 std::string Content(const Bytes& bytes) {
   std::string out;
@@ -100,7 +88,7 @@ TEST(Source, CompressedFilesLookPlain) {
   const TestFolder folder;
   for (const int filter : {ARCHIVE_FILTER_NONE, ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_ZSTD,
                            ARCHIVE_FILTER_XZ, ARCHIVE_FILTER_BZIP2, ARCHIVE_FILTER_LZ4}) {
-    const std::string path = folder.Write("f", Compressed(filter, "hello"));
+    const std::string path = WriteIn(folder, "f", Compressed(filter, "hello"));
     EXPECT_EQ(Describe(OpenSources(path), folder.path()), std::vector<std::string>{"/f=hello"})
         << filter;
   }
@@ -109,9 +97,9 @@ TEST(Source, CompressedFilesLookPlain) {
 TEST(Source, ArchivesGiveTheirMembersAndWhatIsPackedInThem) {
   const TestFolder folder;
   const std::string inner = Compressed(ARCHIVE_FILTER_ZSTD, "deep");
-  const std::string path =
-      folder.Write("a.zip", Pack(ARCHIVE_FORMAT_ZIP, ARCHIVE_FILTER_NONE,
-                                 {{"b/x.txt", "x"}, {"a.zst", inner}, {".hidden", "no"}}));
+  const std::string path = WriteIn(folder, "a.zip",
+                                   Pack(ARCHIVE_FORMAT_ZIP, ARCHIVE_FILTER_NONE,
+                                        {{"b/x.txt", "x"}, {"a.zst", inner}, {".hidden", "no"}}));
   EXPECT_EQ(Describe(OpenSources(path), folder.path()),
             (std::vector<std::string>{"/a.zip:a.zst=deep", "/a.zip:b/x.txt=x"}));
 }
@@ -127,14 +115,14 @@ TEST(Source, FoldersOfATraceStayTogether) {
                        {"p/formats/header_page", "h"},
                        {"p/traces/cpu0", "0"}};
   const TestFolder folder;
-  for (const auto& [name, content] : files) folder.Write("d/" + name, content);
+  for (const auto& [name, content] : files) WriteIn(folder, "d/" + name, content);
   const std::vector<std::string> expected = {
       "{README}{chan_0}{metadata}", "{formats/header_page}{traces/cpu0}", "{info}{task.txt}"};
   const auto on_disk = Describe(OpenSources(folder.path() + "/d"), folder.path() + "/d");
   EXPECT_EQ(on_disk, (std::vector<std::string>{"/k" + expected[0], "/p" + expected[1],
                                                "/u" + expected[2], "/z.txt=z"}));
   const std::string tar =
-      folder.Write("t.tgz", Pack(ARCHIVE_FORMAT_TAR_USTAR, ARCHIVE_FILTER_GZIP, files));
+      WriteIn(folder, "t.tgz", Pack(ARCHIVE_FORMAT_TAR_USTAR, ARCHIVE_FILTER_GZIP, files));
   EXPECT_EQ(Describe(OpenSources(tar), folder.path()),
             (std::vector<std::string>{"/t.tgz:k" + expected[0], "/t.tgz:p" + expected[1],
                                       "/t.tgz:u" + expected[2], "/t.tgz:z.txt=z"}));
@@ -147,14 +135,14 @@ TEST(Source, FoldersOfATraceStayTogether) {
 TEST(Source, BombsEndInAnError) {
   const TestFolder folder;
   const std::string path =
-      folder.Write("bomb", Compressed(ARCHIVE_FILTER_ZSTD, std::string(50'000'000, 'x')));
+      WriteIn(folder, "bomb", Compressed(ARCHIVE_FILTER_ZSTD, std::string(50'000'000, 'x')));
   const auto sources = OpenSources(path, {.max_unpacked_bytes = 1'000'000});
   ASSERT_EQ(sources.size(), 2u);  // what came before the limit, and why it ended
   EXPECT_TRUE(sources[0].ok());
   EXPECT_LE(sources[0].value().bytes().size(), 1'000'000u);
   EXPECT_FALSE(sources[1].ok());
-  const std::string many = folder.Write(
-      "many.zip", Pack(ARCHIVE_FORMAT_ZIP, ARCHIVE_FILTER_NONE, {{"a", "1"}, {"b", "2"}}));
+  const std::string many = WriteIn(
+      folder, "many.zip", Pack(ARCHIVE_FORMAT_ZIP, ARCHIVE_FILTER_NONE, {{"a", "1"}, {"b", "2"}}));
   EXPECT_EQ(Describe(OpenSources(many, {.max_members = 1}), folder.path()).back(),
             "!holds more files than the limit allows");
 }

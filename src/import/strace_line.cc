@@ -29,13 +29,34 @@ std::optional<int64_t> ParseTimeOfDay(std::string_view token) {
   return (*hours * 3600 + *minutes * 60) * kNsPerSecond + *seconds_ns;
 }
 
+// "12" and, with -Y, "12<name of the thread>" from the front.
+std::optional<int64_t> TakeNumber(std::string_view& text) {
+  size_t length = 0;
+  while (length < text.size() && IsDigit(text[length])) ++length;
+  const auto number = ParseDecimal(text.substr(0, length));
+  text.remove_prefix(length);
+  if (number && text.starts_with('<')) {
+    text.remove_prefix(std::min(text.find('>'), text.size() - 1) + 1);
+  }
+  return number;
+}
+
 // Takes "[pid 12]" or a bare number from the front.
 void TakePid(std::string_view& line, StraceLine& out) {
   if (line.starts_with("[pid")) {
-    const size_t close = line.find(']');
-    if (close == std::string_view::npos) return;
-    out.tid = ParseDecimal(Trim(line.substr(4, close - 4)));
-    line = TrimLeft(line.substr(close + 1));
+    std::string_view rest = TrimLeft(line.substr(4));
+    const auto number = TakeNumber(rest);
+    rest = TrimLeft(rest);
+    if (!rest.starts_with(']')) return;
+    out.tid = number;
+    line = TrimLeft(rest.substr(1));
+    return;
+  }
+  std::string_view named = line;
+  const auto named_number = TakeNumber(named);
+  if (named_number && *named_number > 0 && named.data() > line.data() && named.data()[-1] == '>') {
+    out.tid = named_number;
+    line = TrimLeft(named);
     return;
   }
   std::string_view rest = line;
@@ -43,6 +64,18 @@ void TakePid(std::string_view& line, StraceLine& out) {
   if (!number || *number <= 0 || rest.empty()) return;
   out.tid = *number;
   line = rest;
+}
+
+// "[0000ffffaf3dc88c]" (-i), "[ 221]" (-n), or both.
+void SkipPlaces(std::string_view& line) {
+  while (line.starts_with('[')) {
+    const size_t close = line.find(']');
+    if (close == std::string_view::npos) return;
+    const std::string_view inside = Trim(line.substr(1, close - 1));
+    if (!ParseHexadecimal(inside) && inside.find_first_not_of('?') != std::string_view::npos)
+      return;
+    line = TrimLeft(line.substr(close + 1));
+  }
 }
 
 void TakeTime(std::string_view& line, StraceLine& out) {
@@ -134,6 +167,7 @@ std::optional<StraceLine> ParseStraceLine(std::string_view line) {
   line = Trim(line);
   TakePid(line, out);
   TakeTime(line, out);
+  SkipPlaces(line);
   if (line.starts_with("--- ") && line.ends_with(" ---")) {
     out.kind = StraceKind::kSignal;
     return out;
@@ -153,6 +187,7 @@ bool BeginsStraceCall(std::string_view line) {
   line = Trim(line);
   TakePid(line, out);
   TakeTime(line, out);
+  SkipPlaces(line);
   return !CallName(line).empty() && (out.tid || out.clock != StraceLine::Clock::kNone);
 }
 

@@ -8,7 +8,8 @@
 //   [PID] [TIME] --- SIGNAL {...} ---       +++ exited with 0 +++
 //    > MODULE(FUNCTION+0x1) [0x2]           a frame, with -k
 //
-// PID is "[pid 12]" or, with -o, a bare number. TIME is seconds since the epoch
+// PID is "[pid 12]" or, with -o, a bare number; -Y puts the thread's name behind
+// it in <>, -i and -n an address and a number in [] before NAME. TIME is seconds since the epoch
 // (-ttt), since the line before (-r) or a time of day (-t, -tt). Views point
 // into the line.
 #pragma once

@@ -64,6 +64,25 @@ TEST(Strace, ReadsResults) {
   EXPECT_FALSE(ParseStraceLine("main() returned"));
 }
 
+TEST(Strace, ReadsNamesOfThreadsAddressesAndNumbers) {
+  for (const std::string_view line :
+       {"1403<my app> 09:03:15.965810 brk(NULL)      = 0xaaaafd885000 <0.000007>",
+        "[pid  1403<my app>] 09:03:15.965810 brk(NULL) = 0xaaaafd885000 <0.000007>",
+        "1403  09:03:15.965810 [0000ffff93e225cc] brk(NULL) = 0xaaaafd885000 <0.000007>",
+        "1403  09:03:15.965810 [ 214] brk(NULL)  = 0xaaaafd885000 <0.000007>",
+        "1403<x> 09:03:15.965810 [ 214] [0000ffff93e225cc] brk(NULL) = 0xaaaafd885000 <0.000007>",
+        "1403  09:03:15.965810 [????????????????] brk(NULL) = 0xaaaafd885000 <0.000007>"}) {
+    const auto parsed = ParseStraceLine(line);
+    ASSERT_TRUE(parsed) << line;
+    EXPECT_EQ(parsed->tid, 1403) << line;
+    EXPECT_EQ(parsed->name, "brk") << line;
+    EXPECT_EQ(parsed->dur_ns, 7000) << line;
+  }
+  for (const std::string_view line : {"1403<my", "1403<", "[pid 12<", "[pid 12", "7 [", "[]"}) {
+    EXPECT_FALSE(ParseStraceLine(line)) << line;
+  }
+}
+
 TEST(Strace, JoinsWhatOthersInterrupted) {
   const ImportedTrace imported = FromText(
       "12 1700000000.000000 execve(\"/bin/app\", [\"app\"], 0x0) = 0 <0.000500>\n"

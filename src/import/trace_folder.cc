@@ -40,8 +40,11 @@ Roots FindRoots(const std::vector<std::string>& paths) {
   for (const std::string_view path : paths) {
     const std::string_view base = BaseName(path);
     const std::string_view folder = FolderOf(path);
-    const std::string sibling = std::string(folder) + (folder.empty() ? "" : "/") + "info";
-    if (base == "metadata" || (base == "task.txt" && known.contains(sibling))) {
+    const auto beside = [&](std::string_view name) {
+      return known.contains(std::string(folder) + (folder.empty() ? "" : "/") + std::string(name));
+    };
+    if (base == "metadata" || (base == "task.txt" && beside("info")) ||
+        (base == "data.0" && beside("data"))) {
       roots.flat.emplace(folder);
     }
     const std::string_view above = BaseName(folder);

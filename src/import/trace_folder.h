@@ -3,11 +3,12 @@
 // Which files below a folder belong together. A folder with a CTF `metadata`
 // file is one trace with all the files beside it (not those of its subfolders:
 // index/ holds only what the streams say too); a folder with uftrace's `info`
-// and task.txt is one trace as well; a folder with the kernel's event formats
-// (formats/header_page or events/header_page) is one with all that is below it:
-// raw ring-buffer pages. Every other file is an input of its own. Hidden files
-// are left out. The same rule serves folders on disk and inside archives: it
-// sees nothing but paths. O(n log n) in their number.
+// and task.txt, or with perf's `data` and data.0, is one trace as well; a folder
+// with the kernel's event formats (formats/header_page or events/header_page) is
+// one with all that is below it: raw ring-buffer pages. Every other file is an
+// input of its own. Hidden files are left out. The same rule serves folders on
+// disk and inside archives: it sees nothing but paths. O(n log n) in their
+// number.
 #pragma once
 
 #include <string>

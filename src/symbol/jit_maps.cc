@@ -47,7 +47,17 @@ std::optional<JitSymbols> JitMaps::Read(int64_t pid) {
   return JitSymbols::Parse(*text, diagnostics_);
 }
 
+void JitMaps::Give(std::optional<int64_t> pid, std::string_view text) {
+  given_.push_back({pid, JitSymbols::Parse(text, diagnostics_)});
+}
+
 std::string_view JitMaps::Lookup(int64_t pid, uint64_t address) {
+  for (auto given = given_.rbegin(); given != given_.rend(); ++given) {
+    if (given->pid && *given->pid != pid) continue;
+    const std::string_view name = given->symbols.Lookup(address);
+    if (!name.empty()) return name;
+  }
+  if (folder_.empty()) return {};
   const auto [it, is_new] = processes_.try_emplace(pid);
   if (is_new) it->second = Read(pid);
   return it->second ? it->second->Lookup(address) : std::string_view();

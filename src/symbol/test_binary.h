@@ -5,41 +5,25 @@
 // where a tool is not installed.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
+
+#include "base/test_folder.h"
 
 namespace culprit::symbol {
 
 class TestBinary {
  public:
-  TestBinary() {
-    char name[] = "/tmp/culprit-symbol-XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  TestBinary(const TestBinary&) = delete;
-  TestBinary& operator=(const TestBinary&) = delete;
-  ~TestBinary() {
-    std::error_code error;
-    std::filesystem::remove_all(folder_, error);
-  }
-
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
-  const std::string& folder() const { return folder_; }
-  void Write(const std::string& name, const std::string& text) const {
-    std::ofstream(Path(name)) << text;
-  }
+  std::string Path(const std::string& name) const { return folder_ / name; }
+  const std::string& folder() const { return folder_.path(); }
+  void Write(const std::string& name, const std::string& text) const { folder_.Write(name, text); }
   // Runs a shell command in the folder; its standard output, or nothing if it
   // failed.
   std::string Run(const std::string& command) const {
     std::string out;
-    FILE* pipe = popen(("cd " + folder_ + " && " + command + " 2>/dev/null").c_str(), "r");
+    FILE* pipe = popen(("cd " + folder() + " && " + command + " 2>/dev/null").c_str(), "r");
     if (pipe == nullptr) return out;
     char chunk[4096];
     size_t count = 0;
@@ -66,7 +50,7 @@ class TestBinary {
   }
 
  private:
-  std::string folder_;
+  TestFolder folder_;
 };
 
 }  // namespace culprit::symbol
