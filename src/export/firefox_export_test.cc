@@ -59,6 +59,100 @@ TEST(ExportFirefox, EveryColumnIsAsLongAsItsTable) {
   EXPECT_EQ(columns, 3u * (4 + 6 + 2 + 9 + 7 + 4 + 4));
 }
 
+// A column of the published types: what its values are, and what they point to.
+struct ColumnRule {
+  std::string_view table;
+  std::string_view column;
+  enum class Type { kNumber, kBool, kObject } type = Type::kNumber;
+  bool may_be_null = false;
+  std::string_view target = {};  // a table of the thread, "strings", "sources", "libs" ...
+  int64_t none = 0;              // -1: that number stands for nothing
+};
+
+TEST(ExportFirefox, TypesAndReferencesAreThoseOfTheFormat) {
+  using Type = ColumnRule::Type;
+  static const std::vector<ColumnRule> kRules = {
+      {"samples", "stack", Type::kNumber, true, "stackTable"},
+      {"samples", "time"},
+      {"samples", "weight"},
+      {"samples", "threadCPUDelta", Type::kNumber, true},
+      {"markers", "data", Type::kObject, true},
+      {"markers", "name", Type::kNumber, false, "strings"},
+      {"markers", "startTime", Type::kNumber, true},
+      {"markers", "endTime", Type::kNumber, true},
+      {"markers", "phase", Type::kNumber, false, "phases"},
+      {"markers", "category", Type::kNumber, false, "categories"},
+      {"stackTable", "frame", Type::kNumber, false, "frameTable"},
+      {"stackTable", "prefix", Type::kNumber, true, "stackTable"},
+      {"frameTable", "address", Type::kNumber, false, {}, -1},
+      {"frameTable", "inlineDepth"},
+      {"frameTable", "category", Type::kNumber, true, "categories"},
+      {"frameTable", "subcategory", Type::kNumber, true},
+      {"frameTable", "func", Type::kNumber, false, "funcTable"},
+      {"frameTable", "nativeSymbol", Type::kNumber, true, "nativeSymbols"},
+      {"frameTable", "innerWindowID", Type::kNumber, true},
+      {"frameTable", "line", Type::kNumber, true},
+      {"frameTable", "column", Type::kNumber, true},
+      {"funcTable", "name", Type::kNumber, false, "strings"},
+      {"funcTable", "isJS", Type::kBool},
+      {"funcTable", "relevantForJS", Type::kBool},
+      {"funcTable", "resource", Type::kNumber, false, "resourceTable", -1},
+      {"funcTable", "source", Type::kNumber, true, "sources"},
+      {"funcTable", "lineNumber", Type::kNumber, true},
+      {"funcTable", "columnNumber", Type::kNumber, true},
+      {"resourceTable", "lib", Type::kNumber, true, "libs"},
+      {"resourceTable", "name", Type::kNumber, false, "strings"},
+      {"resourceTable", "host", Type::kNumber, true, "strings"},
+      {"resourceTable", "type"},
+      {"nativeSymbols", "libIndex", Type::kNumber, false, "libs"},
+      {"nativeSymbols", "address"},
+      {"nativeSymbols", "name", Type::kNumber, false, "strings"},
+      {"nativeSymbols", "functionSize", Type::kNumber, true},
+  };
+  const json profile = Exported(SampleReader(), {});
+  for (const json& thread : profile["threads"]) {
+    const auto size_of = [&](std::string_view target) -> int64_t {
+      if (target == "strings") return std::ssize(profile["shared"]["stringArray"]);
+      if (target == "sources") return profile["shared"]["sources"]["length"];
+      if (target == "libs") return std::ssize(profile["libs"]);
+      if (target == "categories") return std::ssize(profile["meta"]["categories"]);
+      if (target == "phases") return 4;
+      return thread[std::string(target)]["length"];
+    };
+    for (const ColumnRule& rule : kRules) {
+      const std::string where = std::string(rule.table) + "." + std::string(rule.column);
+      const json& table = thread.at(std::string(rule.table));
+      if (rule.column == "threadCPUDelta" && !table.contains(rule.column)) continue;
+      ASSERT_TRUE(table.contains(rule.column)) << where;
+      for (const json& value : table[std::string(rule.column)]) {
+        if (value.is_null()) {
+          EXPECT_TRUE(rule.may_be_null) << where;
+          continue;
+        }
+        if (rule.type == Type::kBool) {
+          EXPECT_TRUE(value.is_boolean()) << where;
+        }
+        if (rule.type == Type::kObject) {
+          EXPECT_TRUE(value.contains("type")) << where;
+        }
+        if (rule.type != Type::kNumber) continue;
+        ASSERT_TRUE(value.is_number()) << where;
+        if (rule.target.empty()) continue;
+        EXPECT_GE(value.get<int64_t>(), rule.none) << where;
+        EXPECT_LT(value.get<int64_t>(), size_of(rule.target)) << where;
+      }
+    }
+    EXPECT_TRUE(thread["pid"].is_string());
+    EXPECT_TRUE(thread["isMainThread"].is_boolean());
+    EXPECT_EQ(thread["samples"]["weightType"], "tracing-ms");
+  }
+  for (const char* field : {"interval", "startTime", "processType", "version", "stackwalk"}) {
+    EXPECT_TRUE(profile["meta"][field].is_number()) << field;
+  }
+  EXPECT_TRUE(profile["meta"]["product"].is_string());
+  EXPECT_TRUE(profile["meta"]["markerSchema"].is_array());
+}
+
 TEST(ExportFirefox, SamplesTileTheThread) {
   const json profile = Exported(SampleReader(), {});
   const json& ui = profile["threads"][0];

@@ -13,6 +13,7 @@
 //   call                  slices on the thread's own track
 //   hardware              slices on the track of the device
 //   marker                instants, except those that begin or end instances
+//   critical paths        slices on tracks of their own (perfetto_critical_path.h)
 //
 // Written thread by thread (thread_walk.h); readers sort by time. Memory is
 // that plus 32 bytes for each on-CPU span and some 30 for each begin or end of
@@ -22,6 +23,7 @@
 #include <tuple>
 
 #include "export/event_walk.h"
+#include "export/perfetto_critical_path.h"
 #include "export/perfetto_packets.h"
 #include "export/perfetto_schedule.h"
 #include "export/thread_walk.h"
@@ -139,6 +141,7 @@ class PerfettoExport {
     CULPRIT_TRY(schedule_.Write([&](ThreadId thread) { return TaskOf(thread); }, ftrace_));
     CULPRIT_TRY(ftrace_.Flush());
     CULPRIT_TRY(late_ftrace_.Flush());
+    CULPRIT_TRY(WriteCriticalPaths(reader_, first_ns_, main_, next_uuid_, diagnostics_));
     CULPRIT_TRY(out_.Flush());
     summary.diagnostics.Merge(diagnostics_);
     return summary;

@@ -253,6 +253,7 @@ std::vector<std::string> Slices(const std::vector<WireMessage>& packets) {
     }
     if (!packet.Has(11)) continue;
     const WireMessage event = packet.Message(11);
+    if (tracks.at(event.Number(11)).starts_with("critical path")) continue;
     std::vector<std::string>& stack = open[event.Number(11)];
     if (event.Number(9) == 1) {
       stack.push_back(event.Text(23) + " " + std::to_string(packet.Number(8)));

@@ -3,6 +3,11 @@
 #include <archive_entry.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
+#include <cstdio>
+#include <sstream>
+
+#include "base/test_folder.h"
 #include "export/gzip_sink.h"
 #include "export/sample_trace.h"
 #include "export/target.h"
@@ -96,6 +101,115 @@ TEST(ExportPprof, HasWaitsByDefault) {
             (std::map<std::string, uint64_t>{{"[no stack]", 100},
                                              {"main;AcquireMDU", 300},
                                              {"main;operator()(int; char)\n\uFFFD;?", 200}}));
+}
+
+// The messages of profile.proto: names and numbers of all fields, from its
+// published text.
+constexpr char kSchema[] = R"(
+syntax = "proto3";
+package check;
+message Profile {
+  repeated ValueType sample_type = 1;
+  repeated Sample sample = 2;
+  repeated Mapping mapping = 3;
+  repeated Location location = 4;
+  repeated Function function = 5;
+  repeated string string_table = 6;
+  int64 drop_frames = 7;
+  int64 keep_frames = 8;
+  int64 time_nanos = 9;
+  int64 duration_nanos = 10;
+  ValueType period_type = 11;
+  int64 period = 12;
+  repeated int64 comment = 13;
+  int64 default_sample_type = 14;
+  int64 doc_url = 15;
+}
+message ValueType { int64 type = 1; int64 unit = 2; }
+message Sample {
+  repeated uint64 location_id = 1;
+  repeated int64 value = 2;
+  repeated Label label = 3;
+}
+message Label { int64 key = 1; int64 str = 2; int64 num = 3; int64 num_unit = 4; }
+message Mapping {
+  uint64 id = 1;
+  uint64 memory_start = 2;
+  uint64 memory_limit = 3;
+  uint64 file_offset = 4;
+  int64 filename = 5;
+  int64 build_id = 6;
+  bool has_functions = 7;
+  bool has_filenames = 8;
+  bool has_line_numbers = 9;
+  bool has_inline_frames = 10;
+}
+message Location {
+  uint64 id = 1;
+  uint64 mapping_id = 2;
+  uint64 address = 3;
+  repeated Line line = 4;
+  bool is_folded = 5;
+}
+message Line { uint64 function_id = 1; int64 line = 2; int64 column = 3; }
+message Function {
+  uint64 id = 1;
+  int64 name = 2;
+  int64 system_name = 3;
+  int64 filename = 4;
+  int64 start_line = 5;
+}
+)";
+
+// protoc prints a field that the schema does not have, or has otherwise, by its
+// number.
+TEST(ExportPprof, ProtocReadsEveryFieldByThePublishedSchema) {
+  const TestFolder folder;
+  folder.Write("profile.proto", kSchema);
+  folder.Write("profile.pb", Unzipped(Exported(SampleReader(), {.threads = true})));
+  FILE* pipe = popen(
+      ("cd " + folder.path() + " && protoc --decode=check.Profile profile.proto < profile.pb 2>&1")
+          .c_str(),
+      "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string text;
+  char chunk[4096];
+  for (size_t n; (n = fread(chunk, 1, sizeof chunk, pipe)) > 0;) text.append(chunk, n);
+  const int status = pclose(pipe);
+  if (text.find("not found") != std::string::npos) GTEST_SKIP() << "protoc is not installed";
+  ASSERT_EQ(status, 0) << text;
+  EXPECT_NE(text.find("location_id: "), std::string::npos);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find_first_not_of(' ');
+    ASSERT_NE(first, std::string::npos);
+    EXPECT_EQ(std::isdigit(static_cast<unsigned char>(line[first])), 0) << line;
+  }
+}
+
+// What pprof itself insists on when it reads a profile.
+TEST(ExportPprof, IdsAndStringsAreAsTheFormatDemands) {
+  for (const bool threads : {false, true}) {
+    const Profile profile(Exported(SampleReader(), {.threads = threads}));
+    ASSERT_FALSE(profile.strings.empty());
+    EXPECT_EQ(profile.strings.front(), "");
+    EXPECT_FALSE(profile.functions.contains(0) || profile.locations.contains(0) ||
+                 profile.mappings.contains(0));
+    EXPECT_EQ(profile.functions.size(), profile.message.Messages(5).size()) << "an id twice";
+    EXPECT_EQ(profile.locations.size(), profile.message.Messages(4).size());
+    for (const auto& [id, location] : profile.locations) {
+      if (location.Has(2)) {
+        EXPECT_TRUE(profile.mappings.contains(location.Number(2)));
+      }
+      for (const WireMessage& line : location.Messages(4)) {
+        EXPECT_TRUE(profile.functions.contains(line.Number(1)));
+      }
+    }
+    for (const WireMessage& sample : profile.message.Messages(2)) {
+      EXPECT_EQ(sample.Packed(2).size(), profile.Types().size());
+      for (const uint64_t id : sample.Packed(1)) EXPECT_TRUE(profile.locations.contains(id));
+    }
+  }
 }
 
 TEST(ExportPprof, SumsToTheTotalsOfEveryKind) {

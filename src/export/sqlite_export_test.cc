@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
 
+#include "base/test_folder.h"
 #include "export/sample_trace.h"
 #include "export/target.h"
 
@@ -16,17 +19,9 @@ namespace fs = std::filesystem;
 
 class ExportSqliteTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "culprit-test-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    path_ = folder_ + "/t.db";
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   size_t FilesInFolder() const {
     return static_cast<size_t>(
-        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+        std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()));
   }
 
   // Rows as "a|b", NULL as "-", joined by newlines.
@@ -49,8 +44,8 @@ class ExportSqliteTest : public testing::Test {
     return text;
   }
 
-  std::string folder_;
-  std::string path_;
+  TestFolder folder_;
+  std::string path_ = folder_ / "t.db";
 };
 
 TEST_F(ExportSqliteTest, HoldsTheWholeTrace) {
@@ -74,6 +69,35 @@ TEST_F(ExportSqliteTest, HoldsTheWholeTrace) {
             "ready|1400|50|0|1|1|0|preempted,inferred|-|-|-\n"
             "marker|1900|0|0|-|-|-|end|-|5|TabCreate");
   EXPECT_EQ(FilesInFolder(), 1u);
+}
+
+// docs/export.md has a row a table: | `name` | column, column (remark), ... |
+TEST_F(ExportSqliteTest, HasTheTablesAndColumnsThatAreDocumented) {
+  ASSERT_TRUE(ExportSqlite(SampleReader(), {}, path_, Overwrite::kRefuse).ok());
+  std::ifstream page(CULPRIT_SOURCE_DIR "/docs/export.md");
+  std::map<std::string, std::vector<std::string>> documented;
+  bool here = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("## ")) here = line == "## sqlite";
+    if (!here || !line.starts_with("| `")) continue;
+    const size_t end = line.find('`', 3);
+    std::string columns = line.substr(line.find('|', end) + 1);
+    columns = std::regex_replace(columns, std::regex(R"(\([^)]*\)|:.*|\|)"), "");
+    std::istringstream words(columns);
+    for (std::string word; std::getline(words, word, ',');) {
+      word.erase(0, word.find_first_not_of(' '));
+      word.erase(word.find_last_not_of(' ') + 1);
+      documented[line.substr(3, end - 3)].push_back(word);
+    }
+  }
+  std::map<std::string, std::vector<std::string>> actual;
+  std::istringstream rows(
+      Query("SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c "
+            "WHERE m.type = 'table' ORDER BY m.name, c.cid"));
+  for (std::string row; std::getline(rows, row);) {
+    actual[row.substr(0, row.find('|'))].push_back(row.substr(row.find('|') + 1));
+  }
+  EXPECT_EQ(actual, documented);
 }
 
 TEST_F(ExportSqliteTest, ConservesTheTimeOfEveryKind) {
@@ -123,9 +147,9 @@ TEST_F(ExportSqliteTest, NeverOverwritesUnlessAllowed) {
 }
 
 TEST_F(ExportSqliteTest, LeavesNothingBehindWhenItFails) {
-  const auto missing = ExportSqlite(SampleReader(), {}, folder_ + "/no/t.db", Overwrite::kRefuse);
+  const auto missing = ExportSqlite(SampleReader(), {}, folder_ / "no/t.db", Overwrite::kRefuse);
   ASSERT_FALSE(missing.ok());
-  EXPECT_EQ(missing.error().file, folder_ + "/no/t.db");
+  EXPECT_EQ(missing.error().file, folder_ / "no/t.db");
   fs::create_directory(path_);
   EXPECT_FALSE(ExportSqlite(SampleReader(), {}, path_, Overwrite::kAllow).ok());
   EXPECT_EQ(FilesInFolder(), 1u);
