@@ -116,6 +116,7 @@ class Collection {
       if (s.kind != SegmentKind::kWait) Sum(s.kind) += s.dur_ns();
       if (s.kind == SegmentKind::kUnattributed) continue;
       const uint32_t index = Keep({.event = s.event,
+                                   .begin_ns = s.begin_ns,
                                    .cost_ns = s.dur_ns(),
                                    .parent = above,
                                    .kind = s.kind,
@@ -134,11 +135,13 @@ class Collection {
     for (size_t i = range.begin; i < range.end; ++i) {
       const Event& tile = timelines_.event(tiles[i]);
       const SegmentKind kind = KindOf(tile.kind);
-      const int64_t dur_ns = std::min(instance.t1_ns, timelines_.TileEnd(instance.thread, i)) -
-                             std::max(instance.t0_ns, tile.time_ns);
+      const int64_t begin_ns = std::max(instance.t0_ns, tile.time_ns);
+      const int64_t dur_ns =
+          std::min(instance.t1_ns, timelines_.TileEnd(instance.thread, i)) - begin_ns;
       covered_ns += dur_ns;
       Sum(kind) += dur_ns;
-      const uint32_t index = Keep({.event = tiles[i], .cost_ns = dur_ns, .kind = kind});
+      const uint32_t index =
+          Keep({.event = tiles[i], .begin_ns = begin_ns, .cost_ns = dur_ns, .kind = kind});
       if (index != kNoParent) account_.kept_ns += dur_ns;
     }
     account_.unattributed_ns = account_.total_ns - covered_ns;
@@ -157,8 +160,11 @@ class Collection {
       const uint32_t above = node.found_by == UINT32_MAX ? kNoParent : kept_[node.found_by];
       const SegmentKind kind = KindOf(timelines_.event(node.event).kind);
       Sum(kind) += node.dur_ns();
-      const uint32_t index =
-          Keep({.event = node.event, .cost_ns = node.dur_ns(), .parent = above, .kind = kind});
+      const uint32_t index = Keep({.event = node.event,
+                                   .begin_ns = node.begin_ns,
+                                   .cost_ns = node.dur_ns(),
+                                   .parent = above,
+                                   .kind = kind});
       kept_[i] = index == kNoParent ? above : index;
       if (index != kNoParent) account_.kept_ns += node.dur_ns();
     }

@@ -8,7 +8,7 @@
 // duration exactly. In scope kGraph an event of the wait graph counts once,
 // clipped to the instance alone, so sums may exceed the duration.
 //
-// Memory is 32 bytes per kept segment or node. Many instances that share a long
+// Memory is 40 bytes per kept segment or node. Many instances that share a long
 // convoy may ask for more than there is (n threads behind one lock: n² of them);
 // beyond AreaOptions::max_events they are only counted, as dropped.
 #pragma once
@@ -40,7 +40,10 @@ struct AreaOptions {
 struct AreaEvent {
   uint32_t instance = 0;  // index in Area::instances
   EventIndex event = kNoEvent;
-  int64_t cost_ns = 0;  // clipped to the instance and to the waits above it
+  // The part of the event that counts: clipped to the instance and to the waits
+  // above it.
+  int64_t begin_ns = 0;
+  int64_t cost_ns = 0;
   // Index in Area::events of the wait it explains, or of the next kept one above
   // that; UINT32_MAX: none. In scope kGraph, where a node may explain many: the
   // first that led to it.

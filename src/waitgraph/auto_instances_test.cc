@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One fixture for each rule of SPEC §3 and each trap.
+// One fixture for each rule of SPEC §3; and what holds for every trace.
 #include "waitgraph/auto_instances.h"
 
 #include <gtest/gtest.h>
@@ -10,51 +10,12 @@
 #include <vector>
 
 #include "trace/random_trace.h"
-#include "waitgraph/auto_instances_trace.h"
+#include "waitgraph/auto_instances_server.h"
 
 namespace culprit::waitgraph {
 namespace {
 
 using trace::ThreadKind;
-
-const std::string kServer = "server/main";
-const std::string kPoll = "server!main;server!loop;server!next;libc.so.6!poll;[kernel]!do_sys_poll";
-const std::string kWork = "server!main;server!loop;server!handle;server!parse";
-const std::string kMutex =
-    "server!main;server!loop;server!handle;libc.so.6!pthread_mutex_lock;[kernel]!futex_wait";
-const std::string kDisk = "server!main;server!loop;server!handle;server!log;[kernel]!io_schedule";
-const std::string kReply = "server!main;server!loop;server!handle;libc.so.6!send";
-
-AutoInstances Find(LoopTrace& loop, const AutoInstanceOptions& options = {}) {
-  const Timelines timelines(loop.Done());
-  return FindInstances(timelines, options);
-}
-
-const Role* RoleOf(const AutoInstances& found, const std::string& scenario) {
-  const auto it = std::find_if(found.roles.begin(), found.roles.end(),
-                               [&](const Role& role) { return role.scenario == scenario; });
-  return it == found.roles.end() ? nullptr : &*it;
-}
-
-std::string Roles(const AutoInstances& found) {
-  std::string text;
-  for (const Role& role : found.roles) {
-    text += role.scenario + " [" + role.loop_frame + " > " + role.idle_frame + "]\n";
-  }
-  return text;
-}
-
-// `count` requests: poll 100, run 5, lock 20, run 10, reply, run 1.
-void Serve(LoopTrace& loop, const std::string& thread, int count) {
-  for (int i = 0; i < count; ++i) {
-    loop.Wait(thread, 100, kPoll);
-    loop.Run(thread, 5);
-    loop.Wait(thread, 20, kMutex, "server/other");
-    loop.Run(thread, 10, kWork);
-    loop.Wake(thread, "client/main", kReply);
-    loop.Run(thread, 1);
-  }
-}
 
 TEST(AutoInstances, SpansBetweenIdleWaitsAreTheInstances) {
   LoopTrace loop;
@@ -320,188 +281,6 @@ TEST(AutoInstances, TheIdleWaitIsFoundAboveAConvoy) {
   EXPECT_EQ(found.idle_ns, 100);
 }
 
-TEST(AutoInstances, AThreadThatNeverIdlesIsOneInstance) {
-  LoopTrace loop;
-  for (int i = 0; i < 10; ++i) {
-    loop.Run("batch/main", 50);
-    loop.Wait("batch/main", 20, "batch!main;batch!read;[kernel]!io_schedule", "[disk]");
-  }
-  loop.Run("spin/main", 1000);
-  const AutoInstances found = Find(loop);
-  ASSERT_EQ(found.instances.size(), 2U);
-  EXPECT_EQ(found.idle_ns, 0);
-  EXPECT_EQ(found.instances[0].dur_ns() + found.instances[1].dur_ns(), 1700);
-}
-
-TEST(AutoInstances, HousekeepingIsLeftOutAndAccountedFor) {
-  LoopTrace loop;
-  Serve(loop, kServer, 10);
-  for (int i = 0; i < 10; ++i) {
-    loop.Wait("server/cleaner", 1000, "server!clean;libc.so.6!nanosleep;[kernel]!do_nanosleep",
-              "[timer]");
-    loop.Run("server/cleaner", 3);
-  }
-  const AutoInstances found = Find(loop);
-  EXPECT_EQ(found.left_out_threads, 1U);
-  EXPECT_EQ(found.left_out_ns, 10030);
-  EXPECT_EQ(found.instances.size(), 10U);
-}
-
-// What a timer starts is housekeeping only while it is little.
-TEST(AutoInstances, ATimerLoopThatWorksIsNotLeftOut) {
-  LoopTrace loop;
-  for (int i = 0; i < 10; ++i) {
-    loop.Wait("game/render", 10, "game!frame;libc.so.6!nanosleep;[kernel]!do_nanosleep", "[timer]");
-    loop.Run("game/render", 6);
-  }
-  EXPECT_EQ(Find(loop).instances.size(), 10U);
-}
-
-// A wake-up recorded before the switch-out: length zero, and still a cut.
-TEST(AutoInstances, AnIdleWaitOfLengthZeroCuts) {
-  LoopTrace loop;
-  Serve(loop, kServer, 10);
-  loop.Wait(kServer, 0, kPoll);
-  loop.Run(kServer, 8);
-  const AutoInstances found = Find(loop);
-  ASSERT_EQ(found.instances.size(), 11U);
-  EXPECT_EQ(found.instances[10].dur_ns(), 8);
-}
-
-// A deadlock at the end of the recording is an instance that does not end.
-TEST(AutoInstances, AWaitStillOpenAtTheEndIsInAnInstance) {
-  LoopTrace loop;
-  Serve(loop, kServer, 10);
-  loop.Wait(kServer, 100, kPoll);
-  loop.Run(kServer, 5);
-  loop.Wait(kServer, 9000, kMutex, "");
-  const AutoInstances found = Find(loop);
-  ASSERT_EQ(found.instances.size(), 11U);
-  EXPECT_EQ(found.instances[10].dur_ns(), 9005);
-}
-
-TEST(AutoInstances, AThreadThatNeverRanIsLeftOutUnlessItIsStuck) {
-  LoopTrace loop;
-  Serve(loop, kServer, 10);
-  loop.Thread("rescuer", ThreadKind::kKernel);
-  loop.Wait("rescuer", 9000, "[kernel]!kthread;[kernel]!rescuer_thread;[kernel]!schedule", "");
-  loop.Wait("sh/sh", 9000, "sh!main;libc!wait4;[kernel]!do_wait;[kernel]!schedule", "");
-  loop.Wait("db/stuck", 9000, kMutex, "");
-  const AutoInstances found = Find(loop);
-  ASSERT_EQ(found.instances.size(), 11U);
-  EXPECT_EQ(std::ranges::count_if(found.instances,
-                                  [](const trace::Instance& at) { return at.dur_ns() == 9000; }),
-            1);
-  EXPECT_EQ(found.left_out_threads, 2U);
-  EXPECT_EQ(found.left_out_ns, 18000);
-}
-
-TEST(AutoInstances, KernelThreadsIdleInTheirOwnFunction) {
-  const std::string start = "[kernel]!ret_from_fork;[kernel]!kthread;[kernel]!worker_thread;";
-  LoopTrace loop;
-  for (const char* name : {"kworker/0:1", "kworker/1:2H"}) {
-    loop.Thread(name, ThreadKind::kKernel);
-    for (int i = 0; i < 10; ++i) {
-      loop.Wait(name, 100, start + "[kernel]!schedule;[kernel]!__schedule", "[disk]");
-      loop.Run(name, 5);
-      loop.Wait(name, 20, start + "[kernel]!process_one_work;[kernel]!flush;[kernel]!io_schedule",
-                "[disk]");
-    }
-  }
-  AutoInstances found = Find(loop);
-  ASSERT_EQ(found.roles.size(), 1U) << Roles(found);
-  EXPECT_EQ(found.roles[0].scenario, "kworker: worker_thread");
-  EXPECT_EQ(found.roles[0].threads, 2U);
-  EXPECT_EQ(found.roles[0].instances, 20U);
-
-  found = Find(loop, {.kernel_threads = false});
-  EXPECT_TRUE(found.instances.empty());
-  EXPECT_FALSE(found.reason.empty());
-}
-
-// Kernel frames alone: which of the program's loops it is cannot be told, so all
-// waits that may be idle are.
-TEST(AutoInstances, WithKernelFramesAloneAllIdleWaysAreIdle) {
-  LoopTrace loop;
-  for (int i = 0; i < 10; ++i) {
-    loop.Wait("d/d", 100, "[kernel]!do_syscall_64;[kernel]!__x64_sys_poll;[kernel]!do_sys_poll");
-    loop.Run("d/d", 5);
-    loop.Wait("d/d", 30, "[kernel]!do_syscall_64;[kernel]!__x64_sys_fsync;[kernel]!io_schedule",
-              "[disk]");
-    loop.Run("d/d", 5);
-    if (i % 2 == 0) {
-      loop.Wait("d/d", 100,
-                "[kernel]!do_syscall_64;[kernel]!__x64_sys_accept4;"
-                "[kernel]!inet_csk_accept");
-      loop.Run("d/d", 5);
-    }
-  }
-  const AutoInstances found = Find(loop);
-  EXPECT_EQ(found.instances.size(), 15U) << Roles(found);
-  EXPECT_EQ(found.idle_ns, 1500);
-}
-
-// A futex whose caller has no name may be a lock; it is idle if nothing better is.
-TEST(AutoInstances, AFutexOfUnknownPurposeIsIdleOnlyIfNothingElseIs) {
-  LoopTrace loop;
-  const std::string futex = "app!+0x10;app!+0x20;[kernel]!do_futex;[kernel]!futex_wait";
-  for (int i = 0; i < 10; ++i) {
-    loop.Wait("app/worker", 100, futex, "app/main");
-    loop.Run("app/worker", 5);
-    loop.Wait("app/main", 100, "app!+0x10;app!+0x30;[kernel]!do_sys_poll");
-    loop.Run("app/main", 5);
-    loop.Wait("app/main", 20, futex, "app/worker");
-    loop.Wait("app/main", 20, futex, "app/worker");
-  }
-  const AutoInstances found = Find(loop);
-  EXPECT_EQ(found.idle_ns, 2000) << Roles(found);
-  EXPECT_EQ(found.instances.size(), 20U);
-  EXPECT_TRUE(std::any_of(found.roles.begin(), found.roles.end(),
-                          [](const Role& role) { return role.by_sync; }));
-}
-
-TEST(AutoInstances, WithoutStacksTheSystemCallsTell) {
-  LoopTrace loop;
-  loop.trace().metadata.arch = "x86_64";
-  for (int i = 0; i < 10; ++i) {
-    loop.Syscall(kServer, 120, 232);  // epoll_wait
-    loop.Wait(kServer, 100, "", "client/main");
-    loop.Run(kServer, 30);
-    loop.Syscall(kServer, 25, 75);  // fdatasync
-    loop.Wait(kServer, 20, "", "client/main");
-    loop.Run(kServer, 10);
-  }
-  const AutoInstances found = Find(loop);
-  ASSERT_EQ(found.instances.size(), 10U) << Roles(found);
-  EXPECT_EQ(found.roles[0].basis, RoleBasis::kSyscalls);
-  EXPECT_EQ(found.roles[0].idle_frame, "[epoll_wait]");
-  EXPECT_EQ(found.idle_ns, 1000);
-}
-
-TEST(AutoInstances, WithoutStacksTheWakersTell) {
-  LoopTrace loop;
-  for (int i = 0; i < 10; ++i) {
-    loop.Wait(kServer, 100, "", "client/main");
-    loop.Run(kServer, 5);
-    loop.Wait(kServer, 20, "", "[disk]");
-    loop.Run(kServer, 5);
-  }
-  const AutoInstances found = Find(loop);
-  ASSERT_EQ(found.instances.size(), 10U) << Roles(found);
-  EXPECT_EQ(found.roles[0].basis, RoleBasis::kWakers);
-  EXPECT_EQ(found.idle_ns, 1000);
-}
-
-TEST(AutoInstances, WithoutSwitchesThereAreNoneAndTheReasonIsSaid) {
-  LoopTrace loop;
-  loop.Run(kServer, 100, kWork);
-  loop.trace().metadata.has_switches = false;
-  const AutoInstances found = Find(loop);
-  EXPECT_TRUE(found.instances.empty());
-  EXPECT_NE(found.reason.find("context switches"), std::string::npos);
-  EXPECT_FALSE(Find(*std::make_unique<LoopTrace>()).reason.empty());
-}
-
 TEST(AutoInstances, FlagsOverrideTheRules) {
   LoopTrace loop;
   Serve(loop, kServer, 10);
@@ -509,28 +288,6 @@ TEST(AutoInstances, FlagsOverrideTheRules) {
   const AutoInstances found = Find(loop, {.not_idle = {"server!next"}});
   EXPECT_EQ(found.instances.size(), 1U) << Roles(found);
   EXPECT_EQ(found.idle_ns, 0);
-}
-
-TEST(AutoInstances, TruncatedStacksAreJudgedByTheirEnd) {
-  LoopTrace loop;
-  Serve(loop, kServer, 10);
-  for (int i = 0; i < 10; ++i) {
-    loop.Wait(kServer, 100, "![truncated];server!next;libc.so.6!poll;[kernel]!do_sys_poll");
-    loop.Run(kServer, 3);
-  }
-  const AutoInstances found = Find(loop);
-  EXPECT_EQ(found.instances.size(), 20U) << Roles(found);
-  EXPECT_NE(RoleOf(found, "server: loop"), nullptr) << Roles(found);
-}
-
-// Half of the waits lost their stacks; the thread does nothing but idle.
-TEST(AutoInstances, WaitsThatLostTheirStacksAreWhatTheOthersAre) {
-  LoopTrace loop;
-  for (int i = 0; i < 20; ++i) {
-    loop.Wait(kServer, 100, i % 2 == 0 ? kPoll : "", "client/main");
-    loop.Run(kServer, 5);
-  }
-  EXPECT_EQ(Find(loop).instances.size(), 20U);
 }
 
 TEST(AutoInstances, HandlersThatExcludeOneAnotherNameTheScenarios) {

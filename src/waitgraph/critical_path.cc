@@ -40,6 +40,8 @@ class PathFinder::Walk {
     ThreadId thread;
     std::span<const EventIndex> tiles;
     std::span<const int64_t> begins_ns;
+    std::span<const int64_t> ends_ns;
+    std::span<const Timelines::Tile> facts;
     size_t next = 0;
     size_t end = 0;
     int64_t cursor_ns = 0;  // everything before is owned
@@ -56,6 +58,8 @@ class PathFinder::Walk {
     levels_.push_back({.thread = thread,
                        .tiles = timelines_.tiles(thread),
                        .begins_ns = timelines_.begins_ns(thread),
+                       .ends_ns = timelines_.ends_ns(thread),
+                       .facts = timelines_.facts(thread),
                        .next = range.begin,
                        .end = range.end,
                        .cursor_ns = begin_ns,
@@ -73,22 +77,18 @@ class PathFinder::Walk {
       return;
     }
     const size_t position = level.next++;
-    const EventIndex index = level.tiles[position];
-    const Event& tile = timelines_.event(index);
-    int64_t tile_end_ns = tile.end_ns();
-    if (position + 1 < level.tiles.size()) {
-      tile_end_ns = std::min(tile_end_ns, level.begins_ns[position + 1]);
-    }
-    const int64_t begin_ns = std::max(tile.time_ns, level.cursor_ns);
-    const int64_t end_ns = std::min(tile_end_ns, level.end_ns);
+    const int64_t begin_ns = std::max(level.begins_ns[position], level.cursor_ns);
+    const int64_t end_ns = std::min(level.ends_ns[position], level.end_ns);
     if (end_ns <= begin_ns) return;
     FillGap(level, begin_ns);
     level.cursor_ns = end_ns;
     level.active = true;
-    if (tile.kind == EventKind::kWait) {
-      Wait(index, begin_ns, end_ns);
+    const EventIndex index = level.tiles[position];
+    const EventKind kind = level.facts[position].kind;
+    if (kind == EventKind::kWait) {
+      Wait(position, begin_ns, end_ns);
     } else {
-      Add(tile.kind == EventKind::kReady ? SegmentKind::kReady : SegmentKind::kRunning,
+      Add(kind == EventKind::kReady ? SegmentKind::kReady : SegmentKind::kRunning,
           SegmentNote::kNone, level.thread, index, begin_ns, end_ns, level.parent);
     }
   }
@@ -104,17 +104,18 @@ class PathFinder::Walk {
   }
 
   // A wait of the thread on top: its segment, and what explains it.
-  void Wait(EventIndex index, int64_t begin_ns, int64_t end_ns) {
-    const Level level = levels_.back();
+  void Wait(size_t position, int64_t begin_ns, int64_t end_ns) {
+    const Level& level = levels_.back();
+    const ThreadId thread = level.thread;
+    const EventIndex index = level.tiles[position];
     const auto segment = static_cast<uint32_t>(segments_->size());
-    Add(SegmentKind::kWait, SegmentNote::kNone, level.thread, index, begin_ns, end_ns,
-        level.parent);
+    Add(SegmentKind::kWait, SegmentNote::kNone, thread, index, begin_ns, end_ns, level.parent);
     HolderInference::Holder waker;
-    const SegmentNote unexplained = Settle(level, index, begin_ns, end_ns, waker);
+    const SegmentNote unexplained = Settle(level, position, begin_ns, end_ns, waker);
     if (unexplained != SegmentNote::kNone) {
-      Add(SegmentKind::kUnattributed, unexplained, level.thread, index, begin_ns, end_ns, segment);
+      Add(SegmentKind::kUnattributed, unexplained, thread, index, begin_ns, end_ns, segment);
     } else if (IsDevice(waker.thread)) {
-      Device(index, begin_ns, end_ns, segment);
+      Device(waker.thread, index, begin_ns, end_ns, segment);
     } else {
       (*segments_)[segment].note = waker.note;
       Enter(waker.thread, begin_ns, end_ns, waker.release_ns, segment);
@@ -127,22 +128,24 @@ class PathFinder::Walk {
   }
 
   // Who is to explain a wait; or else why nobody is, which is not kNone.
-  SegmentNote Settle(const Level& level, EventIndex index, int64_t begin_ns, int64_t end_ns,
+  SegmentNote Settle(const Level& level, size_t position, int64_t begin_ns, int64_t end_ns,
                      HolderInference::Holder& waker) const {
-    const Event& wait = timelines_.event(index);
+    const EventIndex index = level.tiles[position];
+    const Timelines::Tile& wait = level.facts[position];
     if (!wait.peer.valid() || (wait.flags & (trace::kWakerUnknown | trace::kWakerLost)) != 0) {
       if (level.parent != UINT32_MAX) return SegmentNote::kWakerAsleep;
       const bool lost = (wait.flags & trace::kWakerLost) != 0;
       return lost ? SegmentNote::kWakerLost : SegmentNote::kWakerUnknown;
     }
     // Who woke the waker later cannot have to do with what it did earlier.
-    if (wait.end_ns() > level.release_ns) return SegmentNote::kWakerAsleep;
+    const int64_t woken_ns = wait.cut ? timelines_.event(index).end_ns() : level.ends_ns[position];
+    if (woken_ns > level.release_ns) return SegmentNote::kWakerAsleep;
     if (holders_.EndsUntold(index)) {
       waker = holders_.HolderOf(index, begin_ns, end_ns);
       const bool known = waker.thread.valid() && !IsDevice(waker.thread);
       if (!known || on_path_[waker.thread.value]) return SegmentNote::kTimeoutUnknown;
     } else {
-      waker = {.thread = wait.peer, .release_ns = wait.end_ns(), .note = SegmentNote::kNone};
+      waker = {.thread = wait.peer, .release_ns = woken_ns, .note = SegmentNote::kNone};
       if (IsDevice(waker.thread)) return SegmentNote::kNone;
       if (on_path_[waker.thread.value]) return SegmentNote::kCycle;
     }
@@ -151,13 +154,17 @@ class PathFinder::Walk {
     return too_deep ? SegmentNote::kTooDeep : SegmentNote::kNone;
   }
 
-  void Device(EventIndex index, int64_t begin_ns, int64_t end_ns, uint32_t segment) {
-    const EventIndex service = timelines_.ServiceOf(index);
-    const Event& request = timelines_.event(service != kNoEvent ? service : index);
-    const ThreadId device = service != kNoEvent ? request.thread : timelines_.event(index).peer;
+  void Device(ThreadId waker, EventIndex index, int64_t begin_ns, int64_t end_ns,
+              uint32_t segment) {
+    const EventIndex service = timelines_.MayServe(waker) ? timelines_.ServiceOf(index) : kNoEvent;
+    ThreadId device = waker;
+    EventIndex part_of = index;
     int64_t issue_ns = begin_ns;
-    if (service != kNoEvent) issue_ns = std::clamp(request.time_ns, begin_ns, end_ns);
-    const EventIndex part_of = service != kNoEvent ? service : index;
+    if (service != kNoEvent) {
+      device = timelines_.event(service).thread;
+      part_of = service;
+      issue_ns = std::clamp(timelines_.event(service).time_ns, begin_ns, end_ns);
+    }
     if (issue_ns > begin_ns) {
       Add(SegmentKind::kHardware, SegmentNote::kQueueing, device, part_of, begin_ns, issue_ns,
           segment);

@@ -110,14 +110,19 @@ bool HolderInference::TellsNothing(EventIndex wait) const {
 // Backwards, so that the last wait of a row is known before the first.
 void HolderInference::FindUntold() {
   const size_t threads = timelines_.trace().dictionary.threads().size();
+  const bool signals =
+      std::find(signal_stack_.begin(), signal_stack_.end(), true) != signal_stack_.end();
   for (size_t t = 0; t < threads; ++t) {
     const std::span<const EventIndex> tiles = timelines_.tiles(ThreadId(t));
+    const std::span<const Timelines::Tile> facts = timelines_.facts(ThreadId(t));
     EventIndex next = kNoEvent;
     for (size_t i = tiles.size(); i-- > 0;) {
       const EventIndex wait = tiles[i];
-      const Event& w = timelines_.event(wait);
-      if (w.kind != EventKind::kWait) continue;
-      if (TellsNothing(wait)) {
+      if (facts[i].kind != EventKind::kWait) continue;
+      const ThreadId peer = facts[i].peer;
+      const bool may = signals || (peer.valid() && silent_device_[peer.value]);
+      if (may && TellsNothing(wait)) {
+        const Event& w = timelines_.event(wait);
         const bool again = next != kNoEvent && timelines_.event(next).stack == w.stack;
         const auto row = again ? untold_.find(next) : untold_.end();
         EventIndex last = kNoEvent;

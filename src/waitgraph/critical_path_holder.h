@@ -28,7 +28,7 @@ class HolderInference {
   explicit HolderInference(const Timelines& timelines);
 
   // A lock wait whose end says nothing about the holder.
-  bool EndsUntold(EventIndex wait) const { return untold_.contains(wait); }
+  bool EndsUntold(EventIndex wait) const { return !untold_.empty() && untold_.contains(wait); }
 
   struct Holder {
     trace::ThreadId thread;  // none(): unknown

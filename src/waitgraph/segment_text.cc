@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/show_text.h"
+#include "waitgraph/segment_text.h"
 
 #include <algorithm>
 #include <array>
@@ -7,18 +7,13 @@
 
 #include "base/text.h"
 
-namespace culprit::cli {
+namespace culprit::waitgraph {
 
 using trace::Event;
 using trace::EventKind;
 using trace::FrameId;
 using trace::StackId;
 using trace::ThreadId;
-using waitgraph::EventIndex;
-using waitgraph::kNoEvent;
-using waitgraph::Segment;
-using waitgraph::SegmentKind;
-using waitgraph::SegmentNote;
 
 namespace {
 
@@ -39,12 +34,12 @@ std::string WithFrames(const std::string& text, const std::string& frames) {
 
 }  // namespace
 
-ShowText::ShowText(const waitgraph::Timelines& timelines, size_t frames)
+SegmentText::SegmentText(const Timelines& timelines, size_t frames)
     : timelines_(timelines),
       frames_(frames),
-      classes_(waitgraph::ClassifyStacks(timelines.trace().dictionary)) {}
+      classes_(ClassifyStacks(timelines.trace().dictionary)) {}
 
-std::string ShowText::Thread(ThreadId id) const {
+std::string SegmentText::Thread(ThreadId id) const {
   if (!id.valid()) return "[unknown]";
   const trace::Thread& thread = dictionary().threads()[id.value];
   std::string name(dictionary().Text(thread.name));
@@ -56,7 +51,7 @@ std::string ShowText::Thread(ThreadId id) const {
   return name + " (" + std::to_string(thread.tid) + ")";
 }
 
-std::string ShowText::Frames(StackId stack) const {
+std::string SegmentText::Frames(StackId stack) const {
   std::vector<FrameId> frames = dictionary().StackFrames(stack);
   std::vector<FrameId> user;
   std::copy_if(frames.begin(), frames.end(), std::back_inserter(user),
@@ -70,13 +65,13 @@ std::string ShowText::Frames(StackId stack) const {
   return text;
 }
 
-waitgraph::WaitClass ShowText::ClassOf(EventIndex wait) const {
+waitgraph::WaitClass SegmentText::ClassOf(EventIndex wait) const {
   const EventIndex unwait = timelines_.UnwaitOf(wait);
   const StackId waker = unwait == kNoEvent ? StackId() : timelines_.event(unwait).stack;
-  return waitgraph::ClassifyWait(dictionary(), classes_, timelines_.event(wait), waker);
+  return ClassifyWait(dictionary(), classes_, timelines_.event(wait), waker);
 }
 
-std::string ShowText::Service(const Event& hardware) const {
+std::string SegmentText::Service(const Event& hardware) const {
   static constexpr std::array<std::string_view, 4> kOperations = {"read", "write", "flush",
                                                                   "discard"};
   const bool known = hardware.arg1 >= 0 && hardware.arg1 < 4;
@@ -85,7 +80,7 @@ std::string ShowText::Service(const Event& hardware) const {
   return text;
 }
 
-std::string ShowText::Describe(EventIndex index) const {
+std::string SegmentText::Describe(EventIndex index) const {
   const Event& e = timelines_.event(index);
   const std::string who = Thread(e.thread);
   const std::string frames = Frames(e.stack);
@@ -102,7 +97,7 @@ std::string ShowText::Describe(EventIndex index) const {
   }
 }
 
-std::string ShowText::Describe(const Segment& s) const {
+std::string SegmentText::Describe(const Segment& s) const {
   const bool has_event = s.event != kNoEvent;
   const std::string note(Name(s.note));
   switch (s.kind) {
@@ -127,4 +122,4 @@ std::string ShowText::Describe(const Segment& s) const {
   return note.empty() ? text : text + " [" + note + "]";
 }
 
-}  // namespace culprit::cli
+}  // namespace culprit::waitgraph

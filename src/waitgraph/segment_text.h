@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShowText: how `culprit show` words the threads, stacks and events of a trace.
+// SegmentText: how the threads, stacks and events of a trace, and the segments of
+// its critical paths, are worded for people: in culprit show and in reports.
 // Waits are classed once per trace. Keeps a reference to the Timelines; may be
 // read by several threads.
 #pragma once
@@ -11,14 +12,14 @@
 #include "waitgraph/timelines.h"
 #include "waitgraph/wait_class.h"
 
-namespace culprit::cli {
+namespace culprit::waitgraph {
 
-class ShowText {
+class SegmentText {
  public:
   // `frames`: how many of a stack to name, from the leaf.
-  ShowText(const waitgraph::Timelines& timelines, size_t frames);
+  SegmentText(const Timelines& timelines, size_t frames);
 
-  const waitgraph::Timelines& timelines() const { return timelines_; }
+  const Timelines& timelines() const { return timelines_; }
   const trace::Dictionary& dictionary() const { return timelines_.trace().dictionary; }
 
   // "backend (214)", "shop/ui (7)", a device's name alone.
@@ -26,17 +27,17 @@ class ShowText {
   // The frames nearest to the leaf, leaf first, those of the kernel's core
   // and the C library left out where there are others: "b!g < a!f"; empty for no stack.
   std::string Frames(trace::StackId stack) const;
-  waitgraph::WaitClass ClassOf(waitgraph::EventIndex wait) const;
+  WaitClass ClassOf(EventIndex wait) const;
   // One line for a part of a critical path or of a wait graph.
-  std::string Describe(const waitgraph::Segment& segment) const;
-  std::string Describe(waitgraph::EventIndex event) const;
+  std::string Describe(const Segment& segment) const;
+  std::string Describe(EventIndex event) const;
 
  private:
   std::string Service(const trace::Event& hardware) const;
 
-  const waitgraph::Timelines& timelines_;
+  const Timelines& timelines_;
   size_t frames_;
-  waitgraph::StackClasses classes_;
+  StackClasses classes_;
 };
 
-}  // namespace culprit::cli
+}  // namespace culprit::waitgraph

@@ -30,31 +30,47 @@ Row UnwaitRow(const Event& e) { return {e.time_ns, e.thread.value, 0, e.stack.va
 // Event indexes grouped by an owner, and within a group in order of `row_of`,
 // whose first part is carried along: following indexes into the events for every
 // comparison would miss the cache each time.
+struct Item {
+  int64_t key_ns = 0;
+  EventIndex index = kNoEvent;
+
+  void Note(const Event& /*event*/) {}
+};
+
+// With what is asked of a tile later, read while its event is at hand.
+struct TileItem : Item {
+  Timelines::Tile tile;
+  int64_t end_ns = 0;
+
+  void Note(const Event& event) {
+    tile = {.peer = event.peer, .kind = event.kind, .flags = event.flags};
+    end_ns = event.end_ns();
+  }
+};
+
 class Grouping {
  public:
-  struct Item {
-    int64_t key_ns = 0;
-    EventIndex index = kNoEvent;
-  };
-
   explicit Grouping(const trace::Trace& trace)
       : events_(trace.events), owners_(trace.dictionary.threads().size()) {}
 
-  template <class OwnerOf, class RowOf>
-  std::vector<Item> Make(const std::vector<EventIndex>& from, OwnerOf owner_of, RowOf row_of,
-                         std::vector<uint32_t>& ends) const {
+  template <class ItemType = Item, class OwnerOf, class RowOf>
+  std::vector<ItemType> Make(const std::vector<EventIndex>& from, OwnerOf owner_of, RowOf row_of,
+                             std::vector<uint32_t>& ends) const {
     ends.assign(owners_ + 1, 0);
     for (const EventIndex i : from) {
       const ThreadId owner = owner_of(events_[i]);
       if (owner.value < owners_) ++ends[owner.value + 1];
     }
     for (size_t i = 1; i <= owners_; ++i) ends[i] += ends[i - 1];
-    std::vector<Item> items(ends[owners_]);
+    std::vector<ItemType> items(ends[owners_]);
     std::vector<uint32_t> next(ends.begin(), ends.end());
     for (const EventIndex i : from) {
       const ThreadId owner = owner_of(events_[i]);
       if (owner.value >= owners_) continue;
-      items[next[owner.value]++] = {std::get<0>(row_of(events_[i])), i};
+      ItemType& item = items[next[owner.value]++];
+      item.key_ns = std::get<0>(row_of(events_[i]));
+      item.index = i;
+      item.Note(events_[i]);
     }
     for (size_t i = 0; i < owners_; ++i) {
       SortGroup(std::span(items).subspan(ends[i], ends[i + 1] - ends[i]), row_of);
@@ -65,8 +81,8 @@ class Grouping {
  private:
   // Traces come sorted by time, so that for tiles and unwaits only runs of equal
   // times are to be put in order; what is not sorted is sorted whole.
-  template <class RowOf>
-  void SortGroup(std::span<Item> group, RowOf row_of) const {
+  template <class ItemType, class RowOf>
+  void SortGroup(std::span<ItemType> group, RowOf row_of) const {
     const auto less = [&](const Item& a, const Item& b) {
       if (a.key_ns != b.key_ns) return a.key_ns < b.key_ns;
       const Row row_a = row_of(events_[a.index]);
@@ -90,10 +106,11 @@ class Grouping {
   size_t owners_;
 };
 
-std::vector<EventIndex> Indexes(const std::vector<Grouping::Item>& items) {
+template <class ItemType>
+std::vector<EventIndex> Indexes(const std::vector<ItemType>& items) {
   std::vector<EventIndex> indexes;
   indexes.reserve(items.size());
-  for (const Grouping::Item& item : items) indexes.push_back(item.index);
+  for (const ItemType& item : items) indexes.push_back(item.index);
   return indexes;
 }
 
@@ -102,6 +119,23 @@ std::span<const T> GroupOf(const std::vector<T>& order, const std::vector<uint32
                            ThreadId owner) {
   if (!owner.valid() || owner.value + size_t{1} >= ends.size()) return {};
   return std::span(order).subspan(ends[owner.value], ends[owner.value + 1] - ends[owner.value]);
+}
+
+// The first position at or behind `from` whose value is one of the sought, which
+// stand behind all others; near `from` mostly, so it is looked for in steps that
+// double.
+template <class Sought>
+size_t FirstNear(std::span<const int64_t> values, size_t from, Sought sought) {
+  size_t step = 1;
+  while (from + step <= values.size() && !sought(values[from + step - 1])) {
+    from += step;
+    step *= 2;
+  }
+  const size_t end = std::min(values.size(), from + step);
+  const auto it = std::partition_point(values.begin() + static_cast<ptrdiff_t>(from),
+                                       values.begin() + static_cast<ptrdiff_t>(end),
+                                       [&](int64_t value) { return !sought(value); });
+  return static_cast<size_t>(it - values.begin());
 }
 
 }  // namespace
@@ -120,10 +154,19 @@ Timelines::Timelines(const trace::Trace& trace) : trace_(&trace) {
   const auto thread_of = [](const Event& e) { return e.thread; };
   const auto peer_of = [](const Event& e) { return e.peer; };
   const Grouping grouping(trace);
-  const auto items = grouping.Make(tiles, thread_of, TileRow, tile_ends_);
-  order_ = Indexes(items);
-  begins_ns_.reserve(items.size());
-  for (const Grouping::Item& item : items) begins_ns_.push_back(item.key_ns);
+  {
+    const auto items = grouping.Make<TileItem>(tiles, thread_of, TileRow, tile_ends_);
+    order_ = Indexes(items);
+    begins_ns_.reserve(items.size());
+    ends_ns_.reserve(items.size());
+    facts_.reserve(items.size());
+    for (const TileItem& item : items) {
+      begins_ns_.push_back(item.key_ns);
+      ends_ns_.push_back(item.end_ns);
+      facts_.push_back(item.tile);
+    }
+  }
+  CutOverlaps();
   served_order_ = Indexes(grouping.Make(hardware, thread_of, HardwareRow, served_ends_));
   asked_order_ = Indexes(grouping.Make(hardware, peer_of, HardwareRow, asked_ends_));
   completions_ = served_order_;
@@ -133,32 +176,39 @@ Timelines::Timelines(const trace::Trace& trace) : trace_(&trace) {
   FindServers();
   std::vector<uint32_t> unwait_ends;
   const auto woken = grouping.Make(unwaits, peer_of, UnwaitRow, unwait_ends);
-  FindUnwaits(Indexes(woken), unwait_ends);
+  const std::vector<EventIndex> unwait_order = Indexes(woken);
+  unwait_of_.assign(trace.events.size(), kNoEvent);
+  for (uint32_t t = 0; t < trace.dictionary.threads().size(); ++t) {
+    FindUnwaits(t, GroupOf(unwait_order, unwait_ends, ThreadId(t)));
+  }
 }
 
-void Timelines::FindUnwaits(const std::vector<EventIndex>& order,
-                            const std::vector<uint32_t>& ends) {
-  unwait_of_.assign(trace_->events.size(), kNoEvent);
-  const auto threads = static_cast<uint32_t>(trace_->dictionary.threads().size());
-  for (uint32_t t = 0; t < threads; ++t) {
-    const std::span<const EventIndex> unwaits = GroupOf(order, ends, ThreadId(t));
-    const auto key_of = [&](EventIndex u) {
-      return std::pair(event(u).time_ns, event(u).thread.value);
-    };
-    const auto less = [&](EventIndex u, const auto& key) { return key_of(u) < key; };
-    auto at = unwaits.begin();
-    for (const EventIndex i : tiles(ThreadId(t))) {
-      const Event& wait = event(i);
-      if (wait.kind != EventKind::kWait || !wait.peer.valid()) continue;
-      const std::pair key(wait.end_ns(), wait.peer.value);
-      // Mostly the next unwait is the one; else it is searched for, from the
-      // front where tiles overlap and an end lies before the last.
-      if (at != unwaits.begin() && key <= key_of(*(at - 1))) at = unwaits.begin();
-      if (at != unwaits.end() && key_of(*at) < key) ++at;
-      if (at != unwaits.end() && key_of(*at) < key)
-        at = std::lower_bound(at, unwaits.end(), key, less);
-      if (at != unwaits.end() && key_of(*at) == key) unwait_of_[i] = *at;
+void Timelines::CutOverlaps() {
+  for (size_t t = 0; t + 1 < tile_ends_.size(); ++t) {
+    for (size_t i = tile_ends_[t]; i + 1 < tile_ends_[t + 1]; ++i) {
+      facts_[i].cut = begins_ns_[i + 1] < ends_ns_[i];
+      ends_ns_[i] = std::min(ends_ns_[i], begins_ns_[i + 1]);
     }
+  }
+}
+
+void Timelines::FindUnwaits(uint32_t thread, std::span<const EventIndex> unwaits) {
+  const auto key_of = [&](EventIndex u) {
+    return std::pair(event(u).time_ns, event(u).thread.value);
+  };
+  const auto less = [&](EventIndex u, const auto& key) { return key_of(u) < key; };
+  auto at = unwaits.begin();
+  for (size_t i = tile_ends_[thread]; i < tile_ends_[thread + 1]; ++i) {
+    if (facts_[i].kind != EventKind::kWait || !facts_[i].peer.valid()) continue;
+    const int64_t end_ns = facts_[i].cut ? event(order_[i]).end_ns() : ends_ns_[i];
+    const std::pair key(end_ns, facts_[i].peer.value);
+    // Mostly the next unwait is the one; else it is searched for, from the front
+    // where tiles overlap and an end lies before the last.
+    if (at != unwaits.begin() && key <= key_of(*(at - 1))) at = unwaits.begin();
+    if (at != unwaits.end() && key_of(*at) < key) ++at;
+    if (at != unwaits.end() && key_of(*at) < key)
+      at = std::lower_bound(at, unwaits.end(), key, less);
+    if (at != unwaits.end() && key_of(*at) == key) unwait_of_[order_[i]] = *at;
   }
 }
 
@@ -169,21 +219,23 @@ std::span<const int64_t> Timelines::begins_ns(ThreadId thread) const {
   return GroupOf(begins_ns_, tile_ends_, thread);
 }
 
+std::span<const int64_t> Timelines::ends_ns(ThreadId thread) const {
+  return GroupOf(ends_ns_, tile_ends_, thread);
+}
+std::span<const Timelines::Tile> Timelines::facts(ThreadId thread) const {
+  return GroupOf(facts_, tile_ends_, thread);
+}
+
 int64_t Timelines::TileEnd(ThreadId thread, size_t position) const {
-  const std::span<const int64_t> begins = begins_ns(thread);
-  const int64_t end_ns = event(tiles(thread)[position]).end_ns();
-  return position + 1 < begins.size() ? std::min(end_ns, begins[position + 1]) : end_ns;
+  return ends_ns(thread)[position];
 }
 
 Timelines::Range Timelines::TilesIn(ThreadId thread, int64_t begin_ns, int64_t end_ns) const {
   const std::span<const int64_t> begins = begins_ns(thread);
-  const auto first_from = [&](size_t from, int64_t time_ns) {
-    const auto it = std::lower_bound(begins.begin() + from, begins.end(), time_ns);
-    return static_cast<size_t>(it - begins.begin());
-  };
+  const auto first = std::lower_bound(begins.begin(), begins.end(), begin_ns);
   Range range;
-  range.begin = first_from(0, begin_ns);
-  range.end = first_from(range.begin, end_ns);
+  range.begin = static_cast<size_t>(first - begins.begin());
+  range.end = FirstNear(begins, range.begin, [&](int64_t b) { return b >= end_ns; });
   if (end_ns > begin_ns && range.begin > 0 && TileEnd(thread, range.begin - 1) > begin_ns) {
     --range.begin;
   }
@@ -193,15 +245,15 @@ Timelines::Range Timelines::TilesIn(ThreadId thread, int64_t begin_ns, int64_t e
 Timelines::Range Timelines::TilesEndingIn(ThreadId thread, int64_t after_ns,
                                           int64_t until_ns) const {
   const std::span<const int64_t> begins = begins_ns(thread);
-  const auto first_after = [&](size_t from, int64_t time_ns) {
-    // Only the last to begin by then can end later than that.
-    const auto it = std::upper_bound(begins.begin() + from, begins.end(), time_ns);
-    const auto next = static_cast<size_t>(it - begins.begin());
+  // Only the last to begin by then can end later than that.
+  const auto without_open = [&](size_t from, size_t next, int64_t time_ns) {
     return next > from && TileEnd(thread, next - 1) > time_ns ? next - 1 : next;
   };
+  const auto first = std::upper_bound(begins.begin(), begins.end(), after_ns);
   Range range;
-  range.begin = first_after(0, after_ns);
-  range.end = std::max(range.begin, first_after(range.begin, until_ns));
+  range.begin = without_open(0, static_cast<size_t>(first - begins.begin()), after_ns);
+  const size_t next = FirstNear(begins, range.begin, [&](int64_t b) { return b > until_ns; });
+  range.end = std::max(range.begin, without_open(range.begin, next, until_ns));
   return range;
 }
 
@@ -264,8 +316,7 @@ EventIndex Timelines::ServiceOf(EventIndex wait) const {
   // than this is not waiting for one of them.
   constexpr size_t kLookBack = 32;
   const Event& w = event(wait);
-  const std::vector<trace::Thread>& threads = trace_->dictionary.threads();
-  if (w.peer.value >= threads.size() || !may_serve_[w.peer.value]) return kNoEvent;
+  if (!MayServe(w.peer)) return kNoEvent;
   const auto latest = [&](std::span<const EventIndex> by_end, auto wanted) {
     const auto after = std::partition_point(by_end.begin(), by_end.end(), [&](EventIndex h) {
       return event(h).end_ns() <= w.end_ns();

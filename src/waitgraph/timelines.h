@@ -11,7 +11,7 @@
 //
 // Built once per trace in O(n log n), O(n) where the events come sorted by time;
 // immutable afterwards, read by any number of threads. Keeps a reference to the
-// trace, which must outlive it. About 16 bytes an event beside the trace itself.
+// trace, which must outlive it. About 32 bytes an event beside the trace itself.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,25 @@ class Timelines {
   std::span<const EventIndex> tiles(trace::ThreadId thread) const;
   // The begins of those tiles.
   std::span<const int64_t> begins_ns(trace::ThreadId thread) const;
-  // Those of all threads, one thread after the other; tiles() is a part of it.
+  // Where those tiles end: their own end, or where the next one begins if that is
+  // earlier.
+  std::span<const int64_t> ends_ns(trace::ThreadId thread) const;
+  // What else of those tiles a walk asks for; following indexes into the events
+  // for it would miss the cache each time.
+  struct Tile {
+    trace::ThreadId peer;
+    trace::EventKind kind = trace::EventKind::kRunning;
+    uint8_t flags = 0;
+    bool cut = false;  // ends_ns() is earlier than its own end
+  };
+  std::span<const Tile> facts(trace::ThreadId thread) const;
+  // Those of all threads, one thread after the other; what is asked for by thread
+  // is a part of it.
   std::span<const EventIndex> all_tiles() const { return order_; }
-  // Where the tile at this position of tiles(thread) ends: its own end, or where
-  // the next one begins if that is earlier.
+  std::span<const int64_t> all_begins_ns() const { return begins_ns_; }
+  std::span<const int64_t> all_ends_ns() const { return ends_ns_; }
+  std::span<const Tile> all_facts() const { return facts_; }
+  // ends_ns() of the tile at this position of tiles(thread).
   int64_t TileEnd(trace::ThreadId thread, size_t position) const;
   // The positions in tiles(thread) that overlap [begin_ns, end_ns); a tile of
   // length zero at begin_ns counts as overlapping.
@@ -64,9 +79,14 @@ class Timelines {
   // else that a kernel thread did after the wait began (it dispatches for
   // others). kNoEvent if no device ended the wait or the trace does not tell.
   EventIndex ServiceOf(EventIndex wait) const;
+  // Whether ServiceOf may find one for a wait that this thread ended.
+  bool MayServe(trace::ThreadId waker) const {
+    return waker.value < may_serve_.size() && may_serve_[waker.value];
+  }
 
  private:
-  void FindUnwaits(const std::vector<EventIndex>& order, const std::vector<uint32_t>& ends);
+  void CutOverlaps();
+  void FindUnwaits(uint32_t thread, std::span<const EventIndex> unwaits);
   void FindServers();
   bool Dispatches(trace::ThreadId thread) const;
   std::string_view NameOf(trace::ThreadId thread) const;
@@ -76,6 +96,8 @@ class Timelines {
   const trace::Trace* trace_;
   std::vector<EventIndex> order_;
   std::vector<int64_t> begins_ns_;
+  std::vector<int64_t> ends_ns_;
+  std::vector<Tile> facts_;
   std::vector<uint32_t> tile_ends_;
   std::vector<EventIndex> unwait_of_;
   std::vector<EventIndex> served_order_;

@@ -42,8 +42,9 @@ struct WaitGraph {
   std::vector<uint32_t> breadth_first;
 };
 
-// Builds graphs of one trace; memory of one word a tile is kept between them.
-// One thread at a time; the Timelines must outlive it.
+// Builds graphs of one trace; 12 bytes a tile are kept between them, among them
+// where its children stand: a tile is in the graphs of many instances. One thread
+// at a time; the Timelines must outlive it.
 class WaitGraphBuilder {
  public:
   explicit WaitGraphBuilder(const Timelines& timelines);
@@ -54,25 +55,34 @@ class WaitGraphBuilder {
  private:
   // A place in all_tiles(), or after them in all_served().
   using Slot = uint32_t;
+  struct Children {
+    Slot begin = UINT32_MAX;  // not looked for yet
+    Slot end = 0;
+  };
   struct Found {
     Slot slot = 0;
-    uint32_t order = 0;     // which it was to be found
     uint32_t found_by = 0;  // the order of the wait that led here
-    Slot children_begin = 0;
-    Slot children_end = 0;
+    Children children;
   };
 
   void Visit(Slot begin, Slot end, uint32_t found_by);
   Slot Unvisited(Slot slot);
-  void Children(Found& found);
   EventIndex EventAt(Slot slot) const;
+  int64_t BeginAt(Slot slot) const;
+  int64_t EndAt(Slot slot) const;
+  Children FindChildren(Slot slot, int64_t after_ns, int64_t until_ns) const;
+  Children ChildrenOf(Slot slot);
+  void SortSlots();
   void Write(WaitGraph& graph) const;
 
   const Timelines& timelines_;
   int64_t t0_ns_ = 0;
   int64_t t1_ns_ = 0;
-  std::vector<Slot> next_;  // towards the nearest slot that is not visited
-  std::vector<Found> found_;
+  std::vector<Children> children_;  // of tiles, when no instance clips them
+  std::vector<Slot> next_;          // towards the nearest slot that is not visited
+  std::vector<uint64_t> visited_;   // a bit a slot
+  std::vector<Found> found_;        // breadth first
+  std::vector<Slot> slots_;         // those of found_, sorted
 };
 
 // For a single graph; for many, keep a builder.
