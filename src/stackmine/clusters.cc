@@ -2,11 +2,11 @@
 #include "stackmine/clusters.h"
 
 #include <algorithm>
-#include <array>
 
 #include "stackmine/function_symbols.h"
 #include "stackmine/grouping.h"
 #include "stackmine/owners.h"
+#include "stackmine/telling_frames.h"
 
 namespace culprit::stackmine {
 namespace {
@@ -15,18 +15,6 @@ namespace {
 constexpr uint64_t kPartOfShare = kShareOne / 100 * 95;
 constexpr uint64_t kDeviceShare =
     kShareOne / 100 * 90;  // of a cluster that is for the device alone
-
-// Modules whose functions say how a thread waits or begins, not why.
-bool IsPlumbing(std::string_view module) {
-  constexpr std::array<std::string_view, 8> kWhole = {
-      "kernel", "[kernel]",  "[kernel.kallsyms]", "ntoskrnl.exe",
-      "ntdll",  "ntdll.dll", "kernel32",          "kernelbase"};
-  constexpr std::array<std::string_view, 5> kBegin = {"libc.so", "libc-", "libpthread", "ld-linux",
-                                                      "kernel32."};
-  return std::find(kWhole.begin(), kWhole.end(), module) != kWhole.end() ||
-         std::any_of(kBegin.begin(), kBegin.end(),
-                     [&](std::string_view begin) { return module.starts_with(begin); });
-}
 
 // By frame: the cost of the stacks of this kind that have it.
 std::vector<int64_t> FrameCosts(const Evidence& evidence, const StackCosts& costs, StackKind kind) {
@@ -92,42 +80,81 @@ void Rank(SortBy sort, std::vector<Cluster>& clusters) {
   });
 }
 
-void AddOwned(const Evidence& evidence, const std::vector<LabelledPattern>& patterns,
-              const FunctionSymbols& symbols, const cluster::NgramCounts& counts, size_t jobs,
-              MineResult& result) {
-  // Where patterns tell equally much: the costlier cluster, then the smaller id.
-  std::vector<const Cluster*> ordered;
-  for (const Cluster& cluster : result.clusters) ordered.push_back(&cluster);
-  std::sort(ordered.begin(), ordered.end(), [](const Cluster* a, const Cluster* b) {
-    if (a->metrics.cost_ns != b->metrics.cost_ns) return a->metrics.cost_ns > b->metrics.cost_ns;
-    return a->id < b->id;
-  });
-  std::vector<uint32_t> order(ordered.size());
-  for (uint32_t i = 0; i < ordered.size(); ++i) order[ordered[i]->label] = i;
-  std::vector<int64_t> anchor_score(ordered.size());
-  for (const Cluster& cluster : result.clusters) {
-    if (cluster.anchor) anchor_score[cluster.label] = cluster.anchor->Score();
+// What each cluster has when every stack is given to the one that tells most
+// about it, and every nanosecond to the outermost such wait.
+class Owning {
+ public:
+  Owning(const Evidence& evidence, const std::vector<LabelledPattern>& patterns,
+         const FunctionSymbols& symbols, const cluster::NgramCounts& counts, size_t jobs,
+         const MineResult& result)
+      : evidence_(evidence),
+        patterns_(patterns),
+        symbols_(symbols),
+        counts_(counts),
+        jobs_(jobs),
+        result_(result),
+        order_(result.clusters.size()) {
+    // Where patterns tell equally much: the costlier cluster, then the smaller id.
+    std::vector<const Cluster*> ordered;
+    for (const Cluster& cluster : result.clusters) ordered.push_back(&cluster);
+    std::sort(ordered.begin(), ordered.end(), [](const Cluster* a, const Cluster* b) {
+      if (a->metrics.cost_ns != b->metrics.cost_ns) return a->metrics.cost_ns > b->metrics.cost_ns;
+      return a->id < b->id;
+    });
+    for (uint32_t i = 0; i < ordered.size(); ++i) order_[ordered[i]->label] = i;
   }
-  const Owners owners =
-      FindOwners(evidence, result.labels, patterns, order, anchor_score, symbols, counts, jobs);
-  const auto as_labels = [](const std::vector<uint32_t>& own) {
+
+  // By label; `score` says first who tells more.
+  std::vector<Metrics> Share(const std::vector<int64_t>& score) const {
+    const Owners owners =
+        FindOwners(evidence_, result_.labels, patterns_, order_, score, symbols_, counts_, jobs_);
+    const StackLabels own{.wait = AsLabels(owners.wait), .run = AsLabels(owners.run)};
+    Cover cover = MakeCover(evidence_, own, result_.runs_by_thread);
+    // What lies behind a wait that has an owner explains that wait and is no delay
+    // of its own.
+    for (NodeIndex n = 0; n < cover.own.size(); ++n) {
+      if (cover.above[n] != 0) cover.own[n] = 0;
+    }
+    return Measure(evidence_, own, cover, result_.clusters.size());
+  }
+
+ private:
+  static std::vector<std::vector<uint32_t>> AsLabels(const std::vector<uint32_t>& own) {
     std::vector<std::vector<uint32_t>> labels(own.size());
     for (size_t s = 0; s < own.size(); ++s) {
       if (own[s] != kNoOwner) labels[s] = {own[s]};
     }
     return labels;
-  };
-  const StackLabels own{.wait = as_labels(owners.wait), .run = as_labels(owners.run)};
-  Cover cover = MakeCover(evidence, own, result.runs_by_thread);
-  // What lies behind a wait that has an owner explains that wait and is no delay
-  // of its own.
-  for (NodeIndex n = 0; n < cover.own.size(); ++n) {
-    if (cover.above[n] != 0) cover.own[n] = 0;
   }
-  const std::vector<Metrics> metrics = Measure(evidence, own, cover, result.clusters.size());
+
+  const Evidence& evidence_;
+  const std::vector<LabelledPattern>& patterns_;
+  const FunctionSymbols& symbols_;
+  const cluster::NgramCounts& counts_;
+  size_t jobs_;
+  const MineResult& result_;
+  std::vector<uint32_t> order_;
+};
+
+// First by anchors alone, in which a costly one takes stacks from others that it
+// has little to do with. A cluster that had to give most of its time to others
+// tells little about what it was left with, so then those that kept at least
+// half of theirs come first.
+void AddOwned(const Owning& owning, MineResult& result) {
+  constexpr int64_t kKeptHalf = int64_t{1} << 62;
+  std::vector<int64_t> score(result.clusters.size());
+  for (const Cluster& cluster : result.clusters) {
+    if (cluster.anchor) score[cluster.label] = std::min(cluster.anchor->Score(), kKeptHalf - 1);
+  }
+  std::vector<Metrics> owned = owning.Share(score);
+  for (const Cluster& cluster : result.clusters) {
+    const bool kept_half = owned[cluster.label].time_ns >= cluster.metrics.time_ns / 2;
+    if (kept_half) score[cluster.label] += kKeptHalf;
+  }
+  owned = owning.Share(score);
   for (Cluster& cluster : result.clusters) {
-    cluster.own_ns = metrics[cluster.label].time_ns;
-    cluster.impact = metrics[cluster.label].impact;
+    cluster.own_ns = owned[cluster.label].time_ns;
+    cluster.impact = owned[cluster.label].impact;
   }
 }
 
@@ -246,7 +273,7 @@ MineResult MineClusters(const Evidence& evidence, const MineOptions& options) {
       Measure(evidence, result.labels, result.cover, result.clusters.size());
   for (Cluster& cluster : result.clusters) cluster.metrics = std::move(metrics[cluster.label]);
   FindKeys(evidence, costs, result.clusters);
-  AddOwned(evidence, patterns, symbols, counts, options.patterns.jobs, result);
+  AddOwned(Owning(evidence, patterns, symbols, counts, options.patterns.jobs, result), result);
   Rank(options.sort, result.clusters);
   AddGains(evidence, result);
   FindParts(result);

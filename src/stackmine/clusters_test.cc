@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "stackmine/reduce.h"
 #include "stackmine/summary.h"
@@ -175,6 +177,35 @@ TEST(Clusters, WaitsWithoutStacksAreKnownByThreadAndWaker) {
   EXPECT_EQ(wait.metrics.cost_ns, 1500);
   EXPECT_TRUE(Summarize(evidence, wait).ends_with("in thread worker-#, woken by db"))
       << Summarize(evidence, wait);
+}
+
+// Three stacks have the wide pattern and one that tells more each, which takes
+// them: what is left of the wide one, a quarter, goes to the pattern that keeps
+// at least half of its own.
+TEST(Clusters, AStackIsNotGivenToAClusterThatGaveAwayMostOfItsTime) {
+  const std::string wide = "app!Amber;app!Birch;app!Cedar;app!Delta";
+  const std::string narrow = "app!Ember;app!Fjord";
+  const std::vector<std::string> telling = {
+      "app!Gravel;app!Harbor;app!Indigo;app!Jasper;app!Kelp;app!Lemon",
+      "app!Maple;app!Nectar;app!Onyx;app!Pepper;app!Quartz;app!River",
+      "app!Saddle;app!Timber;app!Umber;app!Velvet;app!Willow;app!Yarrow"};
+  TraceOfWaits trace;
+  for (const std::string& rest : telling) {
+    trace.Add(wide + ";" + rest, 60);
+    trace.Add(rest, 60);
+  }
+  trace.Add(wide + ";" + narrow, 60);
+  trace.Add(narrow, 60);
+  MineOptions options = Lambda(100);
+  options.anchors = false;
+  const Evidence evidence = trace.Reduce();
+  const MineResult result = MineClusters(evidence, options);
+  ASSERT_EQ(result.clusters.size(), 5u);
+  for (const Cluster& cluster : result.clusters) {
+    const std::string_view first = evidence.stacks.FrameName(cluster.common.front());
+    EXPECT_EQ(cluster.metrics.time_ns, first == "app!Amber" ? 240 : 120) << first;
+    EXPECT_EQ(cluster.own_ns, first == "app!Amber" ? 0 : 120) << first;
+  }
 }
 
 TEST(Clusters, LambdaAboveEverythingFindsNothing) {

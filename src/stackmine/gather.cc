@@ -13,7 +13,7 @@ namespace culprit::stackmine {
 namespace {
 
 // An event as read, its place in the time lines and on the paths.
-constexpr uint64_t kBytesAnEvent = 48 + 16 + 24;
+constexpr uint64_t kBytesAnEvent = 48 + 32 + 32;
 
 Evidence Unreadable(const std::string& name, const std::string& why) {
   Evidence part;
@@ -33,6 +33,9 @@ Evidence EvidenceOf(const std::string& path, const std::string& name,
                                 FormatBytes(options.max_memory_bytes));
   }
   const trace::Trace trace = std::move(reader).value().ReadAll();
+  if (trace.events.empty() && !trace.diagnostics.empty()) {
+    return Unreadable(name, "not one event could be read: the file is cut off or damaged");
+  }
   return ReduceTrace(trace, name, options.reduce);
 }
 

@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "stackmine/clusters.h"
 #include "stackmine/reduce.h"
@@ -75,6 +77,29 @@ struct NaiveReader {
     return false;
   }
 
+  // The time of each event that any instance was charged for, piece by piece
+  // between all begins and ends of the charges.
+  int64_t Distinct(const Cluster& cluster, const Evidence& evidence) const {
+    std::map<waitgraph::EventIndex, std::vector<const AreaEvent*>> charges;
+    for (const AreaEvent& event : area.events) {
+      if (Has(event, cluster, evidence)) charges[event.event].push_back(&event);
+    }
+    int64_t distinct_ns = 0;
+    for (const auto& [event, parts] : charges) {
+      std::set<int64_t> edges_ns;
+      for (const AreaEvent* part : parts) {
+        edges_ns.insert({part->begin_ns, part->begin_ns + part->cost_ns});
+      }
+      for (auto from = edges_ns.begin(); std::next(from) != edges_ns.end(); ++from) {
+        const bool charged = std::any_of(parts.begin(), parts.end(), [&](const AreaEvent* part) {
+          return part->begin_ns <= *from && *from < part->begin_ns + part->cost_ns;
+        });
+        if (charged) distinct_ns += *std::next(from) - *from;
+      }
+    }
+    return distinct_ns;
+  }
+
   const trace::Trace& trace;
   waitgraph::Timelines timelines;
   waitgraph::Area area;
@@ -118,7 +143,7 @@ TEST_P(MetricsOracle, EveryClusterCostsWhatANaiveReaderFinds) {
     EXPECT_EQ(cluster.metrics.instances, instances);
     EXPECT_EQ(cluster.metrics.max_ns, max_ns);
     EXPECT_GE(cluster.metrics.cost_ns, result.lambda_ns);
-    EXPECT_LE(cluster.metrics.distinct_ns, cluster.metrics.cost_ns);
+    EXPECT_EQ(cluster.metrics.distinct_ns, naive.Distinct(cluster, evidence));
     EXPECT_LE(cluster.metrics.p50_ns, cluster.metrics.p95_ns);
     const Composition& below = cluster.metrics.below;
     EXPECT_EQ(below.running_ns + below.ready_ns + below.hardware_ns + below.unexplained_ns,
@@ -202,6 +227,23 @@ TEST(Metrics, AConvoyIsCountedBothWays) {
   EXPECT_EQ(result.clusters[read->part_of].id, lock->id);
   EXPECT_EQ(read->inside_ns, 700);
   EXPECT_EQ(evidence.InstanceName(lock->metrics.examples.front()), "t:0");
+}
+
+// Neither charge contains the other: 100 to 300 and 200 to 400.
+TEST(Metrics, DistinctIsTheTimeThatAnyInstanceWasChargedFor) {
+  trace::SmallTrace small(0, 1000);
+  small.Add(trace::EventKind::kWait, "a", 100, 400, "app!main;kernel!lock").peer =
+      small.Thread("holder");
+  small.AddInstance("First", "a", 0, 300);
+  small.AddInstance("Second", "a", 200, 500);
+  const Evidence evidence = ReduceTrace(small.trace, "t", {});
+  MineOptions options;
+  options.patterns.lambda = {.kind = LambdaRule::Kind::kCost, .cost_ns = 50};
+  const MineResult result = MineClusters(evidence, options);
+  const Cluster* lock = Find(evidence, result, "kernel!lock");
+  ASSERT_NE(lock, nullptr);
+  EXPECT_EQ(lock->metrics.cost_ns, 400);
+  EXPECT_EQ(lock->metrics.distinct_ns, 300);
 }
 
 TEST(Metrics, AddingEvidenceDoesNotDependOnHowItIsSplit) {

@@ -2,6 +2,8 @@
 #include "stackmine/reduce.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <unordered_map>
 
 #include "base/glob.h"
@@ -15,7 +17,6 @@ using trace::EventKind;
 using trace::Instance;
 using trace::ThreadId;
 using waitgraph::AreaEvent;
-using waitgraph::EventIndex;
 using waitgraph::SegmentKind;
 
 // Longer ones are damage; sums of anything shorter fit 64 bits.
@@ -214,29 +215,49 @@ class Reducer {
     evidence_.occurrences.resize(evidence_.stacks.stacks());
   }
 
-  // Of what several instances were charged for one event, the largest charge
-  // stands; parts of one event within an instance do not overlap and add up.
+  // Several instances may have been charged for parts of one event that overlap:
+  // what counts is the time that any of them was charged for.
   void CountDistinct(const waitgraph::Area& area) {
     evidence_.distinct_wait_ns.resize(evidence_.stacks.stacks());
     evidence_.distinct_run_ns.resize(evidence_.stacks.stacks());
-    struct Charge {
-      uint32_t instance = UINT32_MAX;
-      int64_t now_ns = 0;
-      int64_t most_ns = 0;
+    const auto counts = [](const AreaEvent& event) {
+      return event.event != waitgraph::kNoEvent &&
+             (event.kind == SegmentKind::kWait || event.kind == SegmentKind::kRunning);
     };
-    std::unordered_map<EventIndex, Charge> charges;
-    for (size_t i = 0; i < area.events.size(); ++i) {
-      const AreaEvent& event = area.events[i];
-      const bool counts = event.kind == SegmentKind::kWait || event.kind == SegmentKind::kRunning;
-      if (!counts || event.event == waitgraph::kNoEvent) continue;
-      Charge& charge = charges[event.event];
-      if (charge.instance != event.instance) charge.now_ns = 0;
-      charge.instance = event.instance;
-      charge.now_ns += event.cost_ns;
-      if (charge.now_ns <= charge.most_ns) continue;
-      AddDistinct(node_of_[i], charge.now_ns - charge.most_ns);
-      charge.most_ns = charge.now_ns;
+    // The charges by event, which are too many to sort.
+    std::vector<uint32_t> ends(trace_.events.size() + 1);
+    for (const AreaEvent& event : area.events) {
+      if (counts(event)) ++ends[event.event + 1];
     }
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    std::vector<uint32_t> charges(ends.back());
+    std::vector<uint32_t> next(ends.begin(), ends.end());
+    for (uint32_t i = 0; i < area.events.size(); ++i) {
+      if (counts(area.events[i])) charges[next[area.events[i].event]++] = i;
+    }
+    for (size_t e = 0; e < trace_.events.size(); ++e) {
+      if (ends[e] == ends[e + 1]) continue;
+      const std::span<uint32_t> of_event =
+          std::span(charges).subspan(ends[e], ends[e + 1] - ends[e]);
+      AddDistinct(node_of_[of_event.front()], UnionOf(area, of_event));
+    }
+  }
+
+  // The time that these cover together.
+  static int64_t UnionOf(const waitgraph::Area& area, std::span<uint32_t> charges) {
+    if (charges.size() > 1) {
+      std::ranges::sort(charges, {}, [&](uint32_t i) { return area.events[i].begin_ns; });
+    }
+    int64_t covered_ns = 0;
+    int64_t until_ns = INT64_MIN;
+    for (const uint32_t i : charges) {
+      const int64_t begin_ns = std::max(until_ns, area.events[i].begin_ns);
+      const int64_t end_ns = area.events[i].begin_ns + area.events[i].cost_ns;
+      if (end_ns <= begin_ns) continue;
+      covered_ns += end_ns - begin_ns;
+      until_ns = end_ns;
+    }
+    return covered_ns;
   }
 
   void AddDistinct(NodeIndex index, int64_t more_ns) {
