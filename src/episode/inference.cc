@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "episode/inference.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "episode/activity.h"
+
+namespace culprit::episode {
+namespace {
+
+constexpr uint64_t kFewCalls = 20;
+constexpr double kOtherMix = 0.35;
+constexpr double kMilliCalls = 1000;
+
+InferredFunction AsFunction(const Profile& profile, const OwnedRow& row, double unit) {
+  InferredFunction function;
+  function.function = row.in_profile() ? profile.functions[row.functions.front()].name.Label()
+                                       : std::string(kNotInProfile);
+  for (size_t i = 1; i < row.functions.size(); ++i) {
+    function.co_owners.push_back(profile.functions[row.functions[i]].name.Label());
+  }
+  function.score = static_cast<double>(row.score) / unit;
+  function.raw_score = static_cast<double>(row.owned) / unit;
+  function.own = static_cast<double>(row.own) / unit;
+  function.symbols = row.symbols;
+  return function;
+}
+
+std::vector<InferredFunction> AsFunctions(const Profile& profile, const OwnedExcess& owned,
+                                          double unit) {
+  std::vector<InferredFunction> functions;
+  for (const OwnedRow& row : owned.rows) functions.push_back(AsFunction(profile, row, unit));
+  return functions;
+}
+
+void SetOrder(std::vector<InferredFunction>& functions) {
+  std::vector<InferredFunction*> active;
+  for (InferredFunction& function : functions) {
+    if (function.first_ns) active.push_back(&function);
+  }
+  std::stable_sort(active.begin(), active.end(), [](const auto* a, const auto* b) {
+    if (*a->first_ns != *b->first_ns) return *a->first_ns < *b->first_ns;
+    return *a->last_ns > *b->last_ns;
+  });
+  for (size_t i = 0; i < active.size(); ++i) active[i]->order = static_cast<uint32_t>(i + 1);
+}
+
+uint64_t NullRows(const Profile& profile, const Load& first, const Load& second,
+                  const InferOptions& options) {
+  const auto rows = [&](const Load& a, const Load& b) {
+    const Comparison comparison = Compare(a, b, profile.symbols, options.compare);
+    return ShareOut(profile, comparison.calls, options.ownership).rows.size();
+  };
+  return std::max(rows(first, second), rows(second, first));
+}
+
+class Inferrer {
+ public:
+  Inferrer(const Profile& profile, const SyscallLog& log, const SyscallLog* normal,
+           const InferOptions& options)
+      : profile_(profile), log_(log), normal_(normal), options_(options) {}
+
+  Inference Run(const Profile* stack_profile) {
+    result_.method = options_.method;
+    result_.profiled = profile_.functions.size();
+    result_.against_trace = normal_ != nullptr;
+    result_.load = LoadOf(log_);
+    const Load usual = normal_ != nullptr ? LoadOf(*normal_) : LoadOf(profile_);
+    result_.comparison = Compare(result_.load, usual, profile_.symbols, options_.compare);
+    result_.units = SplitUnits(log_);
+    result_.anomalies = FindAnomalies(log_, result_.units, options_.jobs);
+    if (options_.method == Method::kExcess) {
+      ByExcess(usual);
+    } else {
+      ByEpisodes();
+    }
+    SetOrder(result_.functions);
+    if (stack_profile != nullptr && stack_profile->owned > 0) {
+      result_.stacks = AsFunctions(
+          *stack_profile, ShareOut(*stack_profile, result_.comparison.calls, options_.ownership),
+          kMilliCalls);
+    }
+    Notes(usual);
+    return std::move(result_);
+  }
+
+ private:
+  void ByExcess(const Load& usual) {
+    const OwnedExcess owned = ShareOut(profile_, result_.comparison.calls, options_.ownership);
+    result_.functions = AsFunctions(profile_, owned, kMilliCalls);
+    result_.left_out = owned.left_out;
+    result_.named = owned.functions;
+    Activity activity(profile_, log_, result_.units, result_.anomalies, options_.episodes);
+    for (size_t i = 0; i < owned.rows.size(); ++i) {
+      activity.Describe(owned.rows[i], result_.functions[i]);
+    }
+    if (usual.has_durations && result_.load.has_durations) {
+      result_.time =
+          AsFunctions(profile_, ShareOut(profile_, result_.comparison.time, options_.ownership), 1);
+    }
+    const bool halves = usual.calls >= 2 * kFewCalls;
+    if (!halves) return;
+    result_.null_rows = normal_ != nullptr ? NullRows(profile_, LoadOf(*normal_, Half::kFirst),
+                                                      LoadOf(*normal_, Half::kSecond), options_)
+                                           : NullRows(profile_, LoadOf(profile_, Half::kFirst),
+                                                      LoadOf(profile_, Half::kSecond), options_);
+  }
+
+  void ByEpisodes() {
+    EpisodeRanking ranking = RankByEpisodes(profile_, log_, result_.units, result_.anomalies,
+                                            options_.episodes, options_.jobs);
+    result_.sequences_capped = ranking.capped;
+    result_.named = ranking.functions.size();
+    for (MatchedFunction& row : ranking.functions) {
+      InferredFunction function;
+      function.function = profile_.functions[row.function].name.Label();
+      function.score = row.score;
+      for (const EpisodeMatch& match : row.matched) {
+        function.raw_score += static_cast<double>(match.count);
+      }
+      function.matched = row.matched.size();
+      function.episodes = std::move(row.matched);
+      function.units = {row.unit};
+      function.unit_count = row.units;
+      const Unit& unit = result_.units.units[row.unit];
+      SetActiveTimes(log_, unit, function);
+      result_.functions.push_back(std::move(function));
+    }
+  }
+
+  void Notes(const Load& usual) {
+    auto& notes = result_.notes;
+    auto& warnings = result_.warnings;
+    if (result_.load.calls < kFewCalls) {
+      warnings.push_back("the trace has only " + std::to_string(result_.load.calls) +
+                         " system calls of these processes: too few to compare");
+    }
+    if (usual.calls < kFewCalls) {
+      warnings.push_back("the normal side has only " + std::to_string(usual.calls) +
+                         " system calls: too few to compare with");
+    }
+    if (profile_.functions.empty()) {
+      warnings.emplace_back("the profile has no functions: it can name nobody");
+    }
+    if (!log_.named) {
+      warnings.emplace_back("the trace does not say its architecture: system calls have no names");
+    }
+    if (!profile_.arch.empty() && !log_.arch.empty() && profile_.arch != log_.arch) {
+      warnings.push_back("the profile is of " + profile_.arch + ", the trace of " + log_.arch +
+                         ": calls of the same meaning have different names there");
+    }
+    if (options_.method == Method::kExcess && result_.comparison.mix_distance > kOtherMix) {
+      warnings.emplace_back(
+          "the mix of work differs from the normal side: functions of other work may be named");
+    }
+    if (!log_.has_durations || !usual.has_durations) {
+      notes.emplace_back("no list by time: one of the two sides has no durations of calls");
+    }
+    if (!log_.has_switches) {
+      notes.emplace_back(
+          "no context switches in the trace: long preemption may cut units where work did not");
+    }
+    if (result_.functions.empty()) {
+      notes.emplace_back(
+          "nobody is blamed: the system calls show no excess. Causes that use the CPU alone, that "
+          "ran before the recording, or that hold a lock do not show in system calls: culprit mine "
+          "and culprit show follow CPU and waits");
+    }
+  }
+
+  const Profile& profile_;
+  const SyscallLog& log_;
+  const SyscallLog* normal_;
+  const InferOptions& options_;
+  Inference result_;
+};
+
+}  // namespace
+
+Inference Infer(const Profile& profile, const SyscallLog& log, const SyscallLog* normal,
+                const Profile* stack_profile, const InferOptions& options) {
+  return Inferrer(profile, log, normal, options).Run(stack_profile);
+}
+
+std::vector<std::string> OtherBuilds(const Profile& profile, const trace::Dictionary& dictionary) {
+  std::map<std::string, std::set<std::string>, std::less<>> profiled;
+  for (const ProfiledFunction& function : profile.functions) {
+    if (!function.name.build_id.empty()) {
+      profiled[function.name.module].insert(function.name.build_id);
+    }
+  }
+  std::set<std::string> others;
+  for (const trace::Module& module : dictionary.modules()) {
+    const std::string build_id(dictionary.Text(module.build_id));
+    const auto found = profiled.find(dictionary.Text(module.name));
+    if (build_id.empty() || found == profiled.end()) continue;
+    if (!found->second.contains(build_id)) others.insert(found->first);
+  }
+  return {others.begin(), others.end()};
+}
+
+}  // namespace culprit::episode

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Load: what a program asked of the kernel, symbol by symbol: calls, time,
+// failures. And the comparison of two loads, of the same program doing the same
+// kind of work: what there is too much of.
+//
+// The two recordings differ in length and intensity, so the normal one is scaled
+// by the lower median of the ratios of all symbols it has: most symbols just
+// follow the work, and a bug that adds calls can only raise a ratio. A symbol is
+// in excess if it has at least twice what was expected and that is at least five
+// standard deviations away (calls as Poisson counts on both sides); its excess
+// is what is above the expectation. Amounts are integers: thousandths of calls,
+// and nanoseconds. Time is compared the same way, without the calls in which a
+// server waits for requests; calls that may be such waits are expected to take at
+// least what the longer recording explains. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "episode/profile.h"
+#include "episode/syscall_log.h"
+
+namespace culprit::episode {
+
+struct SymbolLoad {
+  uint64_t calls = 0;
+  int64_t dur_ns = 0;
+  uint64_t failed = 0;
+  uint16_t error = 0;  // the most common one
+};
+
+struct Load {
+  std::vector<SymbolLoad> symbols;  // by Symbol
+  uint64_t calls = 0;
+  int64_t wall_ns = 0;  // of the recording; 0: not known
+  bool has_durations = false;
+
+  const SymbolLoad& of(Symbol symbol) const;
+};
+
+enum class Half { kBoth, kFirst, kSecond };  // of each thread's calls
+
+Load LoadOf(const SyscallLog& log, Half half = Half::kBoth);
+Load LoadOf(const Profile& profile, Half half = Half::kBoth);
+
+struct SymbolExcess {
+  Symbol symbol = 0;
+  int64_t observed = 0;  // thousandths of calls, or nanoseconds
+  int64_t expected = 0;
+  int64_t excess = 0;
+};
+
+struct Comparison {
+  uint64_t scale_buggy = 0;  // normal x scale_buggy / scale_normal is expected
+  uint64_t scale_normal = 1;
+  std::vector<SymbolExcess> calls;  // most first
+  std::vector<SymbolExcess> time;   // most first; without waits for requests
+  // Share of the calls outside the excess that are not where the normal load,
+  // scaled by the symbols both have, has them: 0 the same mix of work, 1 nothing
+  // in common.
+  double mix_distance = 0;
+};
+
+struct CompareOptions {
+  uint64_t min_ratio = 2;
+  uint64_t min_sigmas = 5;
+  int64_t min_time_ns = 1'000'000;
+};
+
+Comparison Compare(const Load& buggy, const Load& normal, const SymbolTable& symbols,
+                   const CompareOptions& options = {});
+
+// a * b / c without overflow in between, rounded down; c > 0.
+int64_t MulDiv(int64_t a, uint64_t b, uint64_t c);
+
+}  // namespace culprit::episode
