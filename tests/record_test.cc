@@ -142,8 +142,8 @@ std::string DumpOfAFlightRecorder() {
   return report.first_problem;
 }
 
-// A kernel that hides switches leaves a CPU with two threads now and then, on a
-// machine where other tests record, too; the threads' own time is always whole.
+// On a machine with many more threads that want to run than CPUs, a CPU is still
+// given to two threads now and then; the threads' own time is always whole.
 TEST(RecordProgram, DumpWritesAFlightRecordersMemory) {
   SKIP_IF_IT_CANNOT_RECORD();
   std::string problem;

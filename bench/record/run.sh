@@ -8,8 +8,11 @@
 #   bench/record/run.sh [ROUNDS] [WORKLOAD...]
 #
 # Workloads: pipe messaging redis nginx oltp fileio; those whose programs are not
-# installed are named and left out. Takes root, and a machine with nothing else to
-# do. Without operands: 3 rounds of all, some six minutes.
+# installed are named and left out (packages.txt: recording). Servers listen on
+# loopback or a socket file only and are ended with the script. Takes root, and a
+# machine with nothing else to do. Without operands: 3 rounds of all, some ten
+# minutes. Prints the table of docs/benchmarks.md, and below it what the recorder
+# said of itself.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 culprit=${CULPRIT:-build-bench/culprit}
@@ -28,8 +31,9 @@ declare -A label=(
 
 work=$(mktemp -d)
 servers=()
+recorder=
 finish() {
-  for pid in "${servers[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
+  for pid in $recorder "${servers[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
   rm -rf "$work"
 }
 trap finish EXIT
@@ -37,7 +41,7 @@ trap finish EXIT
 # ---- workloads: NAME_start once, NAME_run prints its number of operations ----
 
 declare -A needs=(
-  [pipe]=perf [messaging]=perf [redis]='redis-server redis-benchmark' [nginx]='nginx wrk'
+  [pipe]=perf [messaging]=perf [redis]='redis-server redis-cli redis-benchmark' [nginx]='nginx wrk'
   [oltp]='mariadbd mariadb-install-db sysbench' [fileio]=sysbench
 )
 
@@ -48,10 +52,11 @@ messaging_start() { :; }
 messaging_run() { perf bench -f simple sched messaging -g 4 -l 400 >/dev/null && echo 64000; }
 
 redis_start() {
-  redis-server --port 17379 --save '' --dir "$work" >/dev/null 2>&1 &
+  redis-server --bind 127.0.0.1 --port 17379 --save '' --dir "$work" >/dev/null 2>&1 &
   servers+=($!)
+  for _ in $(seq 50); do redis-cli -p 17379 ping >/dev/null 2>&1 && break; sleep 0.1; done
 }
-redis_run() { redis-benchmark -p 17379 -t get -c 20 -n 200000 -q >/dev/null && echo 200000; }
+redis_run() { redis-benchmark -h 127.0.0.1 -p 17379 -t get -c 20 -n 200000 -q >/dev/null && echo 200000; }
 
 nginx_start() {
   mkdir "$work/www"
@@ -96,12 +101,13 @@ fileio_run() {
 
 # ---- recorders ----
 
-recorder=
 start_recorder() {
   recorder=
   case $1 in
-    budget) "$culprit" record --system --force -o "$work/t.ctrace" >/dev/null 2>&1 & ;;
-    all) "$culprit" record --system --budget 0 --force -o "$work/t.ctrace" >/dev/null 2>&1 & ;;
+    budget) "$culprit" record --system --force -o "$work/t.ctrace" >/dev/null 2>"$work/said" & ;;
+    all)
+      "$culprit" record --system --budget 0 --force -o "$work/t.ctrace" >/dev/null 2>"$work/said" &
+      ;;
     perf)
       perf record -a -g -B -o "$work/perf.data" -e cpu-clock/freq=1000/ -e sched:sched_switch \
         -e sched:sched_waking -e block:block_rq_issue -e block:block_rq_complete >/dev/null 2>&1 &
@@ -109,13 +115,16 @@ start_recorder() {
     *) return ;;
   esac
   recorder=$!
-  sleep 1.5
+  # Loaded, attached, and the governor has settled.
+  sleep 2
   kill -0 "$recorder" 2>/dev/null || { echo "bench/record: ${label[$1]} does not run here" >&2; return 1; }
 }
 stop_recorder() {
   [[ -n $recorder ]] || return 0
   kill -INT "$recorder"
   wait "$recorder" || true
+  recorder=
+  [[ $2 == perf ]] || grep -E 'recorded|cost|sums only|lost' "$work/said" >"$work/said-$1-$2" || true
 }
 
 # Microseconds of CPU time of all CPUs since boot, idle and waiting left out.
@@ -130,19 +139,27 @@ measure() {
   before=$(busy_us)
   operations=$("${workload}_run")
   after=$(busy_us)
-  stop_recorder
+  stop_recorder "$workload" "$engine"
   echo $(((after - before) * 1000 / operations))
 }
 
 median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
-echo "machine: $(uname -m), $(nproc) CPUs, kernel $(uname -r), $(date +%F); $rounds rounds"
 for workload in "${workloads[@]}"; do
   [[ -v needs[$workload] ]] || { echo "bench/record: there is no workload '$workload'" >&2; exit 1; }
+done
+echo "machine: $(uname -m), $(nproc) CPUs, kernel $(uname -r), $(date +%F); $rounds rounds"
+echo
+echo "CPU time per operation, median, and as a multiple of no recorder:"
+echo
+printf '| |'; for engine in "${engines[@]}"; do printf ' %s |' "${label[$engine]}"; done; echo
+printf '|---|'; for engine in "${engines[@]}"; do printf -- '---|'; done; echo
+measured=()
+for workload in "${workloads[@]}"; do
   missing=
   for program in ${needs[$workload]}; do command -v "$program" >/dev/null || missing+=" $program"; done
   if [[ -n $missing ]]; then
-    echo; echo "== $workload: left out, not installed:$missing"
+    echo "bench/record: $workload left out, not installed:$missing" >&2
     continue
   fi
   "${workload}_start"
@@ -155,11 +172,19 @@ for workload in "${workloads[@]}"; do
       measure "$workload" "$engine" >>"$work/$workload-$engine"
     done
   done
-  echo; echo "== $workload: CPU per operation, median"
   base=$(median <"$work/$workload-none")
+  printf '| %s |' "$workload"
   for engine in "${engines[@]}"; do
     median <"$work/$workload-$engine" |
-      awk -v base="$base" -v name="${label[$engine]}" \
-        '{ printf "  %-28s %10.2f us  %5.2f\n", name, $1 / 1000, $1 / base }'
+      awk -v base="$base" -v none="$([[ $engine == none ]] && echo 1)" \
+        '{ if (none) printf " %.2f µs |", $1 / 1000; else printf " %.2f |", $1 / base }'
+  done
+  echo
+  measured+=("$workload")
+done
+for workload in "${measured[@]}"; do
+  for engine in budget all; do
+    echo; echo "$workload, ${label[$engine]}, last round:"
+    sed 's/^ */  /' "$work/said-$workload-$engine" 2>/dev/null || true
   done
 done

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdarg>
 #include <cstring>
 
@@ -68,6 +69,7 @@ void SetConstants(engine& skeleton, const EngineOptions& options) {
   engine::engine__rodata& constants = *skeleton.rodata;
   constants.self_tgid = static_cast<uint32_t>(getpid());
   constants.whole_system = options.whole_system ? 1 : 0;
+  constants.has_samples = options.sample_period_ns > 0 ? 1 : 0;
   constants.marker_inode = MarkerInode();
   constants.wanted_names =
       static_cast<uint32_t>(std::min(options.names.size(), std::size(constants.wanted_name)));
@@ -76,11 +78,20 @@ void SetConstants(engine& skeleton, const EngineOptions& options) {
     const std::string name = options.names[i].substr(0, kNameBytes - 1);
     std::copy(name.begin(), name.end(), constants.wanted_name[i]);
   }
+  constants.unwind_tables = options.unwind_tables ? 1 : 0;
+  constants.unwind_compare = options.compare_stacks ? 1 : 0;
   constants.irq_range_count =
       static_cast<uint32_t>(std::min<size_t>(options.irq_entries.size(), kMaxIrqRanges));
   for (uint32_t i = 0; i < constants.irq_range_count; ++i) {
     constants.irq_ranges[i] = options.irq_entries[i];
   }
+}
+
+// Those that run often: they are not attached during a pause.
+std::vector<bpf_program*> PausedPrograms(engine& skeleton) {
+  auto& programs = skeleton.progs;
+  return {programs.on_issue,  programs.on_complete,   programs.on_sys_enter, programs.on_sys_exit,
+          programs.on_waking, programs.on_wakeup_new, programs.on_switch};
 }
 
 void ChoosePrograms(engine& skeleton, const EngineOptions& options, MarkProgram marks) {
@@ -90,12 +101,21 @@ void ChoosePrograms(engine& skeleton, const EngineOptions& options, MarkProgram 
   bpf_program__set_autoload(programs.on_issue, options.blocks);
   bpf_program__set_autoload(programs.on_complete, options.blocks);
   bpf_program__set_autoload(programs.on_sample, options.sample_period_ns > 0);
+  bpf_program__set_autoload(programs.on_fork_of_code, options.unwind_tables);
+  bpf_program__set_autoload(programs.on_exec_of_code, options.unwind_tables);
+  bpf_program__set_autoload(programs.on_exit_of_code, options.unwind_tables);
   bpf_program__set_autoload(programs.on_write, marks == MarkProgram::kFunction);
   bpf_program__set_autoload(programs.on_write_call, marks == MarkProgram::kSystemCall);
   // Attached by hand, when they are wanted.
   bpf_program__set_autoattach(programs.on_sample, false);
   bpf_program__set_autoattach(programs.on_late_stack, false);
   bpf_program__set_autoattach(programs.tell_open, false);
+  bpf_program__set_autoattach(programs.tell_pause, false);
+  bpf_program__set_autoload(programs.on_probe, !options.probes.empty());
+  bpf_program__set_autoattach(programs.on_probe, false);
+  for (bpf_program* program : PausedPrograms(skeleton)) {
+    bpf_program__set_autoattach(program, false);
+  }
 }
 
 struct DestroyLink {
@@ -116,6 +136,9 @@ struct BpfEngine::State {
 
   Status Load(const EngineOptions& options);
   Status AttachSamples(int64_t period_ns);
+  Status AttachPaused();
+  Status AttachLateStacks();
+  Status AttachProbes(const std::vector<ProbeSite>& sites);
   template <class Visit>
   void ForEachProgram(Visit visit) const;
 
@@ -124,8 +147,10 @@ struct BpfEngine::State {
   MarkProgram marks = MarkProgram::kNone;
   std::vector<Link> links;
   std::vector<int> sample_fds;
+  std::vector<Link> paused_links;  // empty during a pause
   Link late_stacks;
   Link open_iterator;
+  Link pause_iterator;
   int stats_fd = -1;
   const std::function<void(std::string_view)>* visitor = nullptr;
 };
@@ -173,6 +198,49 @@ Status BpfEngine::State::AttachSamples(int64_t period_ns) {
   return {};
 }
 
+Status BpfEngine::State::AttachPaused() {
+  if (skeleton->data->policy.min_wait_ns > 0) CULPRIT_TRY(AttachLateStacks());
+  for (bpf_program* program : PausedPrograms(*skeleton)) {
+    if (!bpf_program__autoload(program)) continue;
+    Link link(bpf_program__attach(program));
+    if (link == nullptr) return LoadError(-errno);
+    paused_links.push_back(std::move(link));
+  }
+  return {};
+}
+
+Status BpfEngine::State::AttachLateStacks() {
+  if (late_stacks != nullptr) return {};
+  late_stacks.reset(bpf_program__attach(skeleton->progs.on_late_stack));
+  if (late_stacks == nullptr) return ErrnoError("attach to the end of system calls", "");
+  return {};
+}
+
+Status BpfEngine::State::AttachProbes(const std::vector<ProbeSite>& sites) {
+  for (const ProbeSite& site : sites) {
+    bpf_uprobe_opts options = {};
+    options.sz = sizeof(options);
+    options.bpf_cookie = site.cookie;
+    options.ref_ctr_offset = site.semaphore_offset;
+    Link link(bpf_program__attach_uprobe_opts(skeleton->progs.on_probe, -1, site.path.c_str(),
+                                              site.offset, &options));
+    if (link == nullptr) return ErrnoError("attach to a probe", site.path);
+    links.push_back(std::move(link));
+  }
+  return {};
+}
+
+Status RunIterator(const Link& iterator) {
+  if (iterator == nullptr) return {};
+  const int fd = bpf_iter_create(bpf_link__fd(iterator.get()));
+  if (fd < 0) return ErrnoError("list the kernel's threads", "");
+  char buffer[256];
+  while (read(fd, buffer, sizeof(buffer)) > 0) {
+  }
+  close(fd);
+  return {};
+}
+
 template <class Visit>
 void BpfEngine::State::ForEachProgram(Visit visit) const {
   bpf_program* program = nullptr;
@@ -195,8 +263,11 @@ Result<std::unique_ptr<BpfEngine>> BpfEngine::Start(const EngineOptions& options
   State& s = *engine->state_;
   CULPRIT_TRY(s.Load(options));
   if (const int code = engine__attach(s.skeleton); code != 0) return LoadError(code);
+  CULPRIT_TRY(s.AttachPaused());
+  CULPRIT_TRY(s.AttachProbes(options.probes));
   if (options.sample_period_ns > 0) CULPRIT_TRY(s.AttachSamples(options.sample_period_ns));
   s.open_iterator.reset(bpf_program__attach_iter(s.skeleton->progs.tell_open, nullptr));
+  s.pause_iterator.reset(bpf_program__attach_iter(s.skeleton->progs.tell_pause, nullptr));
   const auto forward = [](void* state, void* data, size_t size) {
     (*static_cast<State*>(state)->visitor)({static_cast<const char*>(data), size});
     return 0;
@@ -218,7 +289,31 @@ Status BpfEngine::AddTarget(int64_t pid) {
 }
 
 void BpfEngine::Begin(int64_t begin_ns) {
-  state_->skeleton->data->policy.begin_ns = static_cast<uint64_t>(begin_ns);
+  auto& shared = state_->skeleton->data->policy;
+  shared.begin_ns = static_cast<uint64_t>(begin_ns);
+  shared.resume_ns = shared.begin_ns;
+}
+
+Status BpfEngine::Pause() {
+  auto& shared = state_->skeleton->data->policy;
+  shared.resume_ns = ~uint64_t{0};
+  state_->paused_links.clear();
+  state_->late_stacks.reset();
+  return TellPause();
+}
+
+Status BpfEngine::TellPause() {
+  ++state_->skeleton->data->policy.pauses;
+  return RunIterator(state_->pause_iterator);
+}
+
+Status BpfEngine::Resume(const std::function<int64_t()>& now_ns) {
+  CULPRIT_TRY(state_->AttachPaused());
+  auto& shared = state_->skeleton->data->policy;
+  ++shared.pauses;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  shared.resume_ns = static_cast<uint64_t>(now_ns());
+  return {};
 }
 
 void BpfEngine::End(int64_t end_ns) {
@@ -230,10 +325,7 @@ Policy BpfEngine::policy() const { return state_->skeleton->data->policy; }
 Status BpfEngine::SetPolicy(const Policy& policy) {
   State& s = *state_;
   // Before the first wait that counts on it.
-  if (policy.min_wait_ns > 0 && s.late_stacks == nullptr) {
-    s.late_stacks.reset(bpf_program__attach(s.skeleton->progs.on_late_stack));
-    if (s.late_stacks == nullptr) return ErrnoError("attach to the end of system calls", "");
-  }
+  if (policy.min_wait_ns > 0 && !s.paused_links.empty()) CULPRIT_TRY(s.AttachLateStacks());
   auto& shared = s.skeleton->data->policy;
   shared.min_wait_ns = policy.min_wait_ns;
   shared.min_syscall_ns = policy.min_syscall_ns;
@@ -266,14 +358,42 @@ Status BpfEngine::Drain(const std::function<void(std::string_view)>& visitor) {
 }
 
 Status BpfEngine::TellOpen() {
-  if (state_->open_iterator == nullptr) return {};
-  const int fd = bpf_iter_create(bpf_link__fd(state_->open_iterator.get()));
-  if (fd < 0) return ErrnoError("list the kernel's threads", "");
-  char buffer[256];
-  while (read(fd, buffer, sizeof(buffer)) > 0) {
+  // What goes on in a pause is told as of now.
+  if (state_->paused_links.empty()) ++state_->skeleton->data->policy.pauses;
+  return RunIterator(state_->open_iterator);
+}
+
+UnwindMapFds BpfEngine::unwind_maps() const {
+  const auto& maps = state_->skeleton->maps;
+  if (state_->skeleton->rodata->unwind_tables == 0) return {};
+  return {.chunks = bpf_map__fd(maps.unwind_chunks),
+          .rules = bpf_map__fd(maps.unwind_rules),
+          .ranges = bpf_map__fd(maps.unwind_ranges),
+          .processes = bpf_map__fd(maps.unwind_processes),
+          .requests = bpf_map__fd(maps.unwind_requests)};
+}
+
+UnwindCounters BpfEngine::ReadUnwindCounters() const {
+  UnwindCounters total = {};
+  const int cpus = libbpf_num_possible_cpus();
+  const uint32_t key = 0;
+  std::vector<UnwindCounters> all(static_cast<size_t>(std::max(cpus, 0)));
+  const int map = bpf_map__fd(state_->skeleton->maps.unwind_counters);
+  if (cpus <= 0 || bpf_map_lookup_elem(map, &key, all.data()) != 0) return total;
+  for (const UnwindCounters& each : all) {
+    total.walked += each.walked;
+    total.complete += each.complete;
+    total.frames += each.frames;
+    total.guessed += each.guessed;
+    total.unlisted += each.unlisted;
+    total.asked += each.asked;
+    total.same += each.same;
+    total.no_caller += each.no_caller;
+    total.cut_short += each.cut_short;
+    total.cut_long += each.cut_long;
+    total.different += each.different;
   }
-  close(fd);
-  return {};
+  return total;
 }
 
 EngineCounters BpfEngine::ReadCounters() const {

@@ -18,6 +18,8 @@
 
 #include "base/result.h"
 #include "record/bpf/records.h"
+#include "record/instance_probes.h"
+#include "record/unwind_maps.h"
 
 namespace culprit::record {
 
@@ -30,6 +32,9 @@ struct EngineOptions {
   uint64_t ring_bytes = uint64_t{16} << 20;
   int64_t sample_period_ns = 1'000'000;  // 0: no samples
   std::vector<AddressRange> irq_entries = {};
+  std::vector<ProbeSite> probes = {};
+  bool unwind_tables = true;    // else user stacks are walked by frame pointers
+  bool compare_stacks = false;  // by both, and counted: for tests
 };
 
 struct EngineCounters {
@@ -50,7 +55,15 @@ class BpfEngine {
   void Begin(int64_t begin_ns);
   void End(int64_t end_ns);
 
-  // Begin and end of `policy` are ignored. Takes effect at once.
+  // In a pause no switch, wait or system call is looked at, and nothing of that
+  // costs anything; what threads did is known as sums (bpf/pauses.h), told at its
+  // begin, whenever TellPause() is called, and as threads are met after it.
+  Status Pause();
+  Status TellPause();
+  // `now_ns` is asked when all programs are attached again.
+  Status Resume(const std::function<int64_t()>& now_ns);
+
+  // Begin, end and pauses of `policy` are ignored. Takes effect at once.
   Status SetPolicy(const Policy& policy);
   Policy policy() const;
   Status SetSamplePeriod(int64_t period_ns);
@@ -60,6 +73,10 @@ class BpfEngine {
   Status Drain(const std::function<void(std::string_view)>& visitor);
   // Makes an OpenRecord of every recorded thread.
   Status TellOpen();
+
+  // Of the stack walker; without tables all descriptors are -1.
+  UnwindMapFds unwind_maps() const;
+  UnwindCounters ReadUnwindCounters() const;
 
   EngineCounters ReadCounters() const;
   // CPU time of the programs so far; 0 if the kernel does not tell.

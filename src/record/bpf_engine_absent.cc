@@ -19,11 +19,16 @@ Result<std::unique_ptr<BpfEngine>> BpfEngine::Start(const EngineOptions&) {
 Status BpfEngine::AddTarget(int64_t) { return {}; }
 void BpfEngine::Begin(int64_t) {}
 void BpfEngine::End(int64_t) {}
+Status BpfEngine::Pause() { return {}; }
+Status BpfEngine::TellPause() { return {}; }
+Status BpfEngine::Resume(const std::function<int64_t()>&) { return {}; }
 Status BpfEngine::SetPolicy(const Policy&) { return {}; }
 Policy BpfEngine::policy() const { return {}; }
 Status BpfEngine::SetSamplePeriod(int64_t) { return {}; }
 Status BpfEngine::Drain(const std::function<void(std::string_view)>&) { return {}; }
 Status BpfEngine::TellOpen() { return {}; }
+UnwindMapFds BpfEngine::unwind_maps() const { return {}; }
+UnwindCounters BpfEngine::ReadUnwindCounters() const { return {}; }
 EngineCounters BpfEngine::ReadCounters() const { return {}; }
 uint64_t BpfEngine::KernelTimeNs() const { return 0; }
 uint64_t BpfEngine::Runs() const { return 0; }

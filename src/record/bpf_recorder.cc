@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,12 +19,9 @@ namespace culprit::record {
 namespace {
 
 constexpr int kTickMs = 50;
-constexpr int64_t kTurnNs = 100'000'000;
 constexpr int64_t kDumpPauseNs = 5'000'000'000;  // between two triggered dumps
 constexpr int kDumpFailed = 1;
-
-// What calling a program costs beside what it measures of itself.
-constexpr int64_t kCallNs = 40;
+constexpr int kNice = -10;
 
 EngineOptions EngineOf(const RecordOptions& options) {
   return {.syscalls = options.syscalls,
@@ -50,7 +48,9 @@ std::string NumberedPath(const std::string& path, size_t number) {
 BpfRecorder::BpfRecorder(const RecordOptions& options, const RecordListener& listener)
     : options_(options),
       listener_(listener),
-      governor_(options.budget, options.min_wait_ns, options.sample_period_ns) {}
+      regulator_({.budget = options.budget,
+                  .min_wait_ns = options.min_wait_ns,
+                  .sample_period_ns = options.sample_period_ns}) {}
 
 assemble::EventTarget& BpfRecorder::target() {
   if (flight_ != nullptr) return *flight_;
@@ -68,7 +68,11 @@ Status BpfRecorder::Prepare() {
       CULPRIT_ASSIGN(ChildProcess child, ChildProcess::Prepare(options_.command));
       child_.emplace(std::move(child));
     }
-    const BpfRecordingOptions recording = {.target = options_.target, .engine = EngineOf(options_)};
+    const BpfRecordingOptions recording = {
+        .target = options_.target,
+        .engine = EngineOf(options_),
+        .program = options_.command.empty() ? "" : FindProgram(options_.command.front()),
+        .probes = options_.probes};
     CULPRIT_ASSIGN(recording_,
                    BpfRecording::Prepare(recording, child_ ? child_->pid() : 0, target()));
     return {};
@@ -85,42 +89,25 @@ void BpfRecorder::FillHead() {
   metadata.app = options_.command.empty() ? Describe(options_.target) : Join(options_.command);
   metadata.sample_period_ns = options_.sample_period_ns;
   metadata.labels = options_.labels;
+  metadata.labels.merge(LabelsOf(options_.target));
   metadata.properties["recorder.tier"] = Name(Tier::kBpf);
   metadata.properties["recorder.budget"] = fmt::format("{:.4f}", options_.budget);
   metadata.properties["threshold.wait_ns"] = std::to_string(options_.min_wait_ns);
 }
 
-Cost BpfRecorder::CostNow() {
-  BpfEngine& engine = recording_->engine();
-  const auto runs = static_cast<int64_t>(engine.Runs());
-  return {.wall_ns = MonotonicNs(),
-          .kernel_ns = static_cast<int64_t>(engine.KernelTimeNs()) + runs * kCallNs,
-          .own_ns = OwnCpuNs(),
-          .busy_ns = static_cast<int64_t>(engine.ReadCounters().total.busy_ns)};
-}
-
-Status BpfRecorder::Apply(const Level& level) {
-  Policy policy = recording_->engine().policy();
-  policy.min_wait_ns = static_cast<uint64_t>(level.min_wait_ns);
-  policy.min_syscall_ns = static_cast<uint64_t>(level.min_syscall_ns);
-  policy.waker_stacks = level.waker_stacks ? 1 : 0;
-  policy.syscall_stacks = level.syscall_stacks ? 1 : 0;
-  CULPRIT_TRY(recording_->engine().SetPolicy(policy));
-  if (level.sample_period_ns == 0) return {};
-  return recording_->engine().SetSamplePeriod(level.sample_period_ns);
-}
-
 Result<RecordOutcome> BpfRecorder::Run() {
   FillHead();
+  // On a machine with more to do than CPUs the ring would overflow and the
+  // governor come late. Not possible for everybody.
+  setpriority(PRIO_PROCESS, 0, kNice);
   if (Result<ControlSocket> control = ControlSocket::Listen(); control.ok()) {
     control_.emplace(std::move(control).value());
   } else {
     listener_.note("no control socket: " + control.error().ToString());
   }
-  CULPRIT_TRY(Apply(governor_.current()));
+  CULPRIT_TRY(regulator_.Prepare(*recording_));
   recording_->Begin();
-  first_cost_ = last_cost_ = CostNow();
-  last_turn_ns_ = first_cost_.wall_ns;
+  regulator_.Begin(*recording_);
   if (child_) {
     child_fd_ = static_cast<int>(syscall(SYS_pidfd_open, child_->pid(), 0));
     if (const Status started = child_->Release(); !started.ok()) {
@@ -131,6 +118,7 @@ Result<RecordOutcome> BpfRecorder::Run() {
   // An error from here on ends the recording; what has been written stands.
   Status status = Loop();
   if (status.ok()) status = recording_->End();
+  setpriority(PRIO_PROCESS, 0, 0);
   FillTail();
   if (status.ok() && file_ != nullptr) status = file_->Finish();
   if (child_fd_ >= 0) close(child_fd_);
@@ -157,10 +145,10 @@ bool BpfRecorder::IsOver() {
 }
 
 void BpfRecorder::Sleep() const {
-  int64_t wait_ms = kTickMs;
+  int64_t wait_ms = std::clamp<int64_t>(regulator_.SleepNs() / 1'000'000, 1, kTickMs);
   if (options_.duration_ns > 0) {
     const int64_t left_ns = options_.duration_ns - (MonotonicNs() - recording_->begin_ns());
-    wait_ms = std::clamp<int64_t>(left_ns / 1'000'000, 0, kTickMs);
+    wait_ms = std::clamp<int64_t>(left_ns / 1'000'000, 0, wait_ms);
   }
   pollfd child = {.fd = child_fd_, .events = POLLIN, .revents = 0};
   poll(&child, child_fd_ >= 0 ? 1 : 0, static_cast<int>(wait_ms));
@@ -186,16 +174,8 @@ Status BpfRecorder::Loop() {
 }
 
 Status BpfRecorder::Govern() {
-  if (MonotonicNs() - last_turn_ns_ < kTurnNs) return {};
-  const Cost now = CostNow();
-  const uint64_t lost = recording_->engine().ReadCounters().total.lost_records;
-  const bool changed = governor_.Turn(now - last_cost_, lost != last_lost_);
-  last_cost_ = now;
-  last_lost_ = lost;
-  last_turn_ns_ = now.wall_ns;
-  if (!changed) return {};
-  CULPRIT_TRY(Apply(governor_.current()));
-  return recording_->Note("recorder " + governor_.Describe());
+  CULPRIT_ASSIGN(const bool changed, regulator_.Turn(*recording_));
+  return changed ? recording_->Note("recorder " + regulator_.governor().Describe()) : Status();
 }
 
 void BpfRecorder::CheckTriggers() {
@@ -241,7 +221,9 @@ Result<std::string> BpfRecorder::Dump(std::string_view reason) {
         .message = "not written, for it exists", .file = path, .hint = "overwrite it with --force"};
   }
   target().metadata().properties["flight.reason"] = reason;
+  std::unique_lock<std::mutex> pause = recording_->PauseUnwinding();
   const pid_t writer = fork();
+  if (pause.owns_lock()) pause.unlock();
   if (writer == 0) WriteDumpAndExit(path);
   recording_->ForgetSnapshot();
   if (writer < 0) return ErrnoError("start a process for the dump", path);
@@ -267,6 +249,7 @@ void BpfRecorder::TryDump(std::string_view reason) {
 }
 
 void BpfRecorder::WriteDumpAndExit(const std::string& path) {
+  setpriority(PRIO_PROCESS, 0, 0);
   const int64_t end_ns = recording_->end_ns();
   Status status = recording_->EndCopy();
   FillTail();
@@ -276,13 +259,13 @@ void BpfRecorder::WriteDumpAndExit(const std::string& path) {
 
 // What is known only at the end.
 void BpfRecorder::FillTail() {
-  const Cost cost = CostNow() - first_cost_;
+  const Cost cost = regulator_.Total(*recording_);
   const EngineCounters counters = recording_->engine().ReadCounters();
   outcome_.busy_ns = cost.busy_ns;
   outcome_.kernel_ns = cost.kernel_ns;
   outcome_.own_ns = cost.own_ns;
   outcome_.overhead = Governor::Share(cost);
-  outcome_.highest_level = governor_.highest_level();
+  outcome_.highest_level = regulator_.governor().highest_level();
   outcome_.left_out = counters.total.left_out;
   outcome_.lost = counters.total.lost_records;
   auto& properties = target().metadata().properties;
@@ -294,9 +277,21 @@ void BpfRecorder::FillTail() {
   set("overhead.recorder_ns", static_cast<uint64_t>(cost.own_ns));
   set("overhead.target_ns", static_cast<uint64_t>(cost.busy_ns));
   properties["overhead.share"] = fmt::format("{:.4f}", outcome_.overhead);
-  set("overhead.highest_level", static_cast<uint64_t>(governor_.highest_level()));
+  set("overhead.highest_level", static_cast<uint64_t>(regulator_.governor().highest_level()));
   set("left_out.waits", counters.total.left_out);
-  set("threshold.wait_ns", static_cast<uint64_t>(governor_.current().min_wait_ns));
+  set("threshold.wait_ns", static_cast<uint64_t>(regulator_.governor().current().min_wait_ns));
+  const UnwindStats unwinding = recording_->unwind_stats();
+  const UnwindCounters walks = recording_->engine().ReadUnwindCounters();
+  set("unwind.stacks", walks.walked);
+  set("unwind.complete", walks.complete);
+  set("unwind.by_frame_pointers", walks.unlisted);
+  set("unwind.frames", walks.frames);
+  set("unwind.frames_by_frame_pointers", walks.guessed);
+  set("unwind.modules", unwinding.modules);
+  set("unwind.modules_refused", unwinding.refused);
+  set("unwind.rows", unwinding.rows);
+  set("unwind.table_bytes", unwinding.table_bytes);
+  set("unwind.kernel_bytes", unwinding.kernel_bytes);
   set("drops.total", counters.total.lost_records);
   for (size_t cpu = 0; cpu < counters.lost_records.size(); ++cpu) {
     if (counters.lost_records[cpu] == 0) continue;

@@ -16,8 +16,8 @@
 #include "record/control_socket.h"
 #include "record/file_target.h"
 #include "record/flight_target.h"
-#include "record/governor.h"
 #include "record/recorder.h"
+#include "record/regulator.h"
 
 namespace culprit::record {
 
@@ -39,29 +39,23 @@ class BpfRecorder {
   void Sleep() const;
   bool IsOver();
   Status Govern();
-  Status Apply(const Level& level);
   void CheckTriggers();
   void TryDump(std::string_view reason);
   Result<std::string> Dump(std::string_view reason);
   [[noreturn]] void WriteDumpAndExit(const std::string& path);
   std::string Answer(std::string_view request);
-  Cost CostNow();
   void Summarize();
   Status NameSymbols();
 
   const RecordOptions& options_;
   const RecordListener& listener_;
-  Governor governor_;
+  Regulator regulator_;
   std::unique_ptr<FileTarget> file_;
   std::unique_ptr<FlightTarget> flight_;
   std::optional<ChildProcess> child_;
   std::unique_ptr<BpfRecording> recording_;
   std::optional<ControlSocket> control_;
   RecordOutcome outcome_;
-  Cost first_cost_;
-  Cost last_cost_;
-  uint64_t last_lost_ = 0;
-  int64_t last_turn_ns_ = 0;
   int64_t last_dump_ns_ = 0;
   int child_fd_ = -1;
 };

@@ -15,6 +15,11 @@ namespace {
 // Long enough for programs that already run on other CPUs to end.
 constexpr int64_t kSettleNs = 2'000'000;
 
+// How often the members of cgroups are looked at.
+constexpr int64_t kJoinNs = 100'000'000;
+// For the first unwind tables; what is not ready then follows.
+constexpr int64_t kWarmUpNs = 150'000'000;
+
 void SleepNs(int64_t dur_ns) {
   const timespec time = {.tv_sec = 0, .tv_nsec = dur_ns};
   nanosleep(&time, nullptr);
@@ -35,18 +40,80 @@ Result<std::unique_ptr<BpfRecording>> BpfRecording::Prepare(const BpfRecordingOp
   r.options_.engine.whole_system = options.target.whole_system;
   r.options_.engine.names = options.target.names;
   r.options_.engine.irq_entries = InterruptEntries(kallsyms, kMaxIrqRanges);
+  CULPRIT_TRY(r.FindProbes());
   CULPRIT_ASSIGN(r.engine_, BpfEngine::Start(r.options_.engine));
   CULPRIT_ASSIGN(LifeEvents life, LifeEvents::Open());
   r.life_ = std::make_unique<LifeEvents>(std::move(life));
   // First the filter, then the look at /proc: who is born in between is a child
   // of somebody who is in the filter.
   CULPRIT_ASSIGN(std::vector<int64_t> pids, FindProcesses(options.target));
+  CULPRIT_TRY(r.StartUnwinding(pids, extra_pid));
   if (extra_pid > 0) pids.push_back(extra_pid);
   for (const int64_t pid : pids) CULPRIT_TRY(r.engine_->AddTarget(pid));
   r.stacks_ = std::make_unique<StackTable>(kallsyms, target.dictionary());
   if (options.target.whole_system) pids = ListProcesses();
   r.ScanTargets(pids);
   return recording;
+}
+
+// Who already runs is known before the first stack is taken.
+Status BpfRecording::StartUnwinding(const std::vector<int64_t>& pids, int64_t starting_pid) {
+  const UnwindMapFds maps = engine_->unwind_maps();
+  if (maps.chunks < 0) return {};
+  CULPRIT_ASSIGN(unwind_, UnwindFeed::Start(maps));
+  unwind_->AwaitExec(starting_pid);
+  if (!options_.program.empty()) unwind_->LookAtProgram(options_.program);
+  unwind_->Look(pids);
+  unwind_->Settle(kWarmUpNs);
+  return {};
+}
+
+std::unique_lock<std::mutex> BpfRecording::PauseUnwinding() {
+  return unwind_ == nullptr ? std::unique_lock<std::mutex>() : unwind_->Pause();
+}
+
+UnwindStats BpfRecording::unwind_stats() {
+  return unwind_ == nullptr ? UnwindStats() : unwind_->Stats();
+}
+
+// A probe without a file is one of the command's program, or of a program or
+// library that a recorded process has mapped.
+Status BpfRecording::FindProbes() {
+  if (options_.probes.empty()) return {};
+  std::set<std::string> files;
+  files.insert(options_.program);
+  CULPRIT_ASSIGN(std::vector<int64_t> pids, FindProcesses(options_.target));
+  if (options_.target.whole_system) pids = ListProcesses();
+  for (const int64_t pid : pids) {
+    const std::optional<ProcessEntry> process = ScanProcess(pid, true);
+    if (!process) continue;
+    for (const MapEntry& map : process->maps) {
+      if (map.path.starts_with('/')) files.insert(map.path);
+    }
+  }
+  files.erase("");
+  CULPRIT_ASSIGN(options_.engine.probes,
+                 FindProbeSites(options_.probes, {files.begin(), files.end()}));
+  CULPRIT_ASSIGN(TraceEventProbes events, TraceEventProbes::Open(options_.probes));
+  event_probes_.emplace(std::move(events));
+  return {};
+}
+
+// The kernel programs add the children of who is recorded, not who is moved into
+// a cgroup.
+Status BpfRecording::JoinCgroups() {
+  const int64_t now_ns = MonotonicNs();
+  if (options_.target.cgroups.empty() || now_ns - joined_ns_ < kJoinNs) return {};
+  joined_ns_ = now_ns;
+  const Result<std::vector<int64_t>> pids = FindProcesses({.cgroups = options_.target.cgroups});
+  // The cgroup is gone, and everybody in it.
+  if (!pids.ok()) return {};
+  const std::set<int64_t> before =
+      std::exchange(members_, {pids.value().begin(), pids.value().end()});
+  for (const int64_t pid : members_) {
+    if (!before.contains(pid)) CULPRIT_TRY(engine_->AddTarget(pid));
+  }
+  return {};
 }
 
 void BpfRecording::ScanTargets(const std::vector<int64_t>& pids) {
@@ -67,6 +134,19 @@ void BpfRecording::Begin() {
   metadata.has_wakers = true;
   assembler_ = std::make_unique<assemble::FusedAssembler>(*target_, begin_ns_);
   decoder_ = std::make_unique<Decoder>(*assembler_, *stacks_, diagnostics_);
+  std::vector<std::string> scenarios;
+  for (const InstanceProbe& probe : options_.probes) scenarios.push_back(probe.scenario);
+  decoder_->NameProbes(std::move(scenarios));
+  if (unwind_ != nullptr) {
+    decoder_->WalkSleepersBy([this](const OpenRecord& record) {
+      return unwind_
+          ->Walk(record.tgid, {.program_counter = record.program_counter,
+                               .stack_pointer = record.stack_pointer,
+                               .frame_pointer = record.frame_pointer,
+                               .link_register = record.link_register})
+          .addresses;
+    });
+  }
   for (const ProcessEntry& process : std::exchange(processes_, {})) decoder_->Know(process);
   engine_->Begin(begin_ns_);
 }
@@ -80,8 +160,25 @@ Status BpfRecording::Tick() {
     batch_.append(reinterpret_cast<const char*>(&size), sizeof(size));
     batch_.append(record);
   }));
-  return decoder_->Feed(batch_, life_->Take());
+  const std::vector<LifeEvent> life = life_->Take();
+  if (unwind_ != nullptr) unwind_->See(life);
+  CULPRIT_TRY(decoder_->Feed(batch_, life));
+  if (event_probes_) {
+    for (const ProbeHit& hit : event_probes_->Take()) {
+      if (hit.time_ns >= begin_ns_ && decoder_->IsRecorded(hit.tid)) decoder_->Probe(hit);
+    }
+  }
+  return JoinCgroups();
 }
+
+// Stacks that come late do not come in a pause.
+Status BpfRecording::Pause() {
+  CULPRIT_TRY(engine_->Pause());
+  CULPRIT_TRY(Tick());
+  return decoder_->FlushHeld();
+}
+
+Status BpfRecording::Resume() { return engine_->Resume(&MonotonicNs); }
 
 Status BpfRecording::End() {
   end_ns_ = MonotonicNs() + kSettleNs;
@@ -96,8 +193,10 @@ Status BpfRecording::End() {
 Status BpfRecording::Snapshot() {
   CULPRIT_TRY(Tick());
   decoder_->ForgetOpen();
-  CULPRIT_TRY(engine_->TellOpen());
+  // Threads are told about one after the other, while others get and lose their
+  // CPUs; what was at this moment all of that agrees upon.
   end_ns_ = MonotonicNs();
+  CULPRIT_TRY(engine_->TellOpen());
   return Tick();
 }
 

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,12 +22,15 @@
 #include "record/life_events.h"
 #include "record/stack_table.h"
 #include "record/target.h"
+#include "record/unwind_feed.h"
 
 namespace culprit::record {
 
 struct BpfRecordingOptions {
   RecordTarget target = {};
   EngineOptions engine = {};
+  std::string program = {};  // about to be executed; empty: none
+  std::vector<InstanceProbe> probes = {};
 };
 
 class BpfRecording {
@@ -39,6 +44,9 @@ class BpfRecording {
 
   void Begin();
   Status Tick();
+  // As the engine's.
+  Status Pause();
+  Status Resume();
   // Ends the recording and closes all events.
   Status End();
   // Brings in the state of all threads, so that EndCopy can close them. The
@@ -47,8 +55,16 @@ class BpfRecording {
   // Closes all events as of the last Snapshot(): for a copy of this process that
   // writes them and ends.
   Status EndCopy();
+  // What goes on as of the last Snapshot(): the tiles that EndCopy would add, cut
+  // at end_ns. The recording goes on.
+  std::vector<trace::Event> OpenTiles(int64_t end_ns) { return decoder_->OpenTiles(end_ns); }
   // The recording goes on without the snapshot.
   void ForgetSnapshot() { decoder_->ForgetOpen(); }
+
+  // Held around a fork of this process.
+  std::unique_lock<std::mutex> PauseUnwinding();
+  // What the unwind tables took, and what came of them.
+  UnwindStats unwind_stats();
 
   Status Note(std::string_view text);
   Status Mark(int64_t time_ns, int64_t pid, int64_t tid, std::string_view text) {
@@ -67,14 +83,21 @@ class BpfRecording {
  private:
   BpfRecording() = default;
   void ScanTargets(const std::vector<int64_t>& pids);
+  Status FindProbes();
+  Status JoinCgroups();
+  Status StartUnwinding(const std::vector<int64_t>& pids, int64_t starting_pid);
 
   BpfRecordingOptions options_;
   assemble::EventTarget* target_ = nullptr;
   std::unique_ptr<BpfEngine> engine_;
+  std::unique_ptr<UnwindFeed> unwind_;  // null: by frame pointers
   std::unique_ptr<LifeEvents> life_;
   std::unique_ptr<StackTable> stacks_;
   std::unique_ptr<assemble::FusedAssembler> assembler_;
   std::unique_ptr<Decoder> decoder_;
+  std::optional<TraceEventProbes> event_probes_;
+  std::set<int64_t> members_;  // of the cgroups, as far as they are recorded
+  int64_t joined_ns_ = 0;
   std::vector<ProcessEntry> processes_;
   Diagnostics diagnostics_;
   std::string batch_;

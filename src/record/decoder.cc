@@ -66,6 +66,8 @@ size_t SizeOf(uint8_t type) {
       return sizeof(MarkRecord);
     case kOpenRecord:
       return sizeof(OpenRecord);
+    case kProbeRecord:
+      return sizeof(ProbeRecord);
     default:
       return SIZE_MAX;
   }
@@ -220,6 +222,7 @@ Status Decoder::Record(std::string_view record) {
       return Flush(head.tid, Load<LateStackRecord>(record).user_stack);
     case kBlockRecord:
     case kMarkRecord:
+    case kProbeRecord:
       return Dispatch(record, 0);
     default:
       break;
@@ -235,6 +238,7 @@ Status Decoder::Dispatch(std::string_view record, uint64_t late_user_stack) {
   const auto head = Load<RecordHead>(record);
   const int64_t time_ns = Time(head.time_ns);
   KnowThread(head.tid);
+  if (!scenarios_.empty()) recorded_.insert(head.tid);
   switch (head.type) {
     case kWaitRecord:
       return Wait(Load<WaitRecord>(record), late_user_stack);
@@ -266,6 +270,11 @@ Status Decoder::Dispatch(std::string_view record, uint64_t late_user_stack) {
       const auto mark = Load<MarkRecord>(record);
       const size_t length = std::min<size_t>(mark.length, kMaxMarkBytes);
       return Mark(time_ns, mark.tgid, head.tid, {mark.text, length});
+    }
+    case kProbeRecord: {
+      const auto probe = Load<ProbeRecord>(record);
+      Probe({.time_ns = time_ns, .pid = probe.tgid, .tid = head.tid, .cookie = probe.cookie});
+      return {};
     }
     default:
       return {};
@@ -328,6 +337,28 @@ Status Decoder::Block(const BlockRecord& record) {
                              .stack = stacks_.Stack(record.user_stack, record.kernel_stack)});
 }
 
+void Decoder::Probe(const ProbeHit& hit) {
+  const uint64_t index = hit.cookie / 2;
+  if (index >= scenarios_.size()) return;
+  const std::pair<int64_t, uint64_t> key = {hit.tid, index};
+  if (hit.cookie % 2 == 0) {
+    if (probes_.size() >= kMaxOperations) return;
+    OpenProbe& open = probes_[key];
+    if (open.depth++ == 0) open.time_ns = hit.time_ns;
+    if (seen_.marks.size() < kMaxSeenMarks) seen_.marks.push_back(scenarios_[index]);
+    return;
+  }
+  const auto it = probes_.find(key);
+  if (it == probes_.end()) {
+    diagnostics_.Count("probe at an end without its begin");
+    return;
+  }
+  if (--it->second.depth > 0) return;
+  KnowThread(hit.tid);
+  assembler_.Instance(scenarios_[index], hit.tid, it->second.time_ns, hit.time_ns);
+  probes_.erase(it);
+}
+
 Status Decoder::Mark(int64_t time_ns, int64_t pid, int64_t tid, std::string_view text) {
   const std::optional<import_::TraceMark> mark = import_::ParseTraceMark(text);
   if (!mark) return {};
@@ -372,10 +403,19 @@ Status Decoder::Open(const OpenRecord& record, int64_t end_ns) {
   if ((record.flags & kOpenOnCpu) != 0) {
     return assembler_.OpenRunning(tid, Time(record.wait.out_ns), kNoCpu);
   }
+  assemble::OffCpuFact fact = OffCpuOf(record.wait, OpenUserStack(record));
+  fact.in_ns = end_ns;
+  return assembler_.Open(fact);
+}
+
+// Of a thread that sleeps: if it was not taken, it is read from its memory now.
+uint64_t Decoder::OpenUserStack(const OpenRecord& record) {
+  const int64_t tid = record.wait.head.tid;
   uint64_t user_stack = record.wait.user_stack;
   if (user_stack == 0 && record.program_counter != 0) {
     const std::vector<uint64_t> addresses =
-        ReadRemoteStack(tid, record.program_counter, record.frame_pointer);
+        walk_sleeper_ ? walk_sleeper_(record)
+                      : ReadRemoteStack(tid, record.program_counter, record.frame_pointer);
     if (!addresses.empty()) {
       // Hashes of the kernel side are spread over 64 bits; these are not.
       user_stack = static_cast<uint64_t>(tid);
@@ -383,19 +423,39 @@ Status Decoder::Open(const OpenRecord& record, int64_t end_ns) {
       stacks_.Define(user_stack, record.tgid, addresses);
     }
   }
-  assemble::OffCpuFact fact = OffCpuOf(record.wait, user_stack);
-  fact.in_ns = end_ns;
-  return assembler_.Open(fact);
+  return user_stack;
 }
 
-Status Decoder::Finish(int64_t end_ns) {
+std::vector<trace::Event> Decoder::OpenTiles(int64_t end_ns) {
+  std::vector<trace::Event> tiles;
+  for (const std::string& bytes : open_) {
+    const auto record = Load<OpenRecord>(bytes);
+    KnowThread(record.wait.head.tid);
+    if ((record.flags & kOpenOnCpu) != 0) {
+      assembler_.PeekRunning(record.wait.head.tid, Time(record.wait.out_ns), end_ns, tiles);
+      continue;
+    }
+    assemble::OffCpuFact fact = OffCpuOf(record.wait, OpenUserStack(record));
+    fact.in_ns = end_ns;
+    assembler_.Peek(fact, tiles);
+  }
+  return tiles;
+}
+
+Status Decoder::FlushHeld() {
   std::vector<int64_t> tids;
   tids.reserve(held_.size());
   for (const auto& [tid, held] : held_) tids.push_back(tid);
   std::sort(tids.begin(), tids.end());
   for (const int64_t tid : tids) CULPRIT_TRY(Flush(tid, 0));
+  return {};
+}
+
+Status Decoder::Finish(int64_t end_ns) {
+  CULPRIT_TRY(FlushHeld());
   for (const std::string& record : open_) CULPRIT_TRY(Open(Load<OpenRecord>(record), end_ns));
   open_.clear();
+  if (!probes_.empty()) diagnostics_.Count("probe at a begin without its end", probes_.size());
   if (!operations_.empty()) {
     diagnostics_.Count("asynchronous mark without its end", operations_.size());
   }

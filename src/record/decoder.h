@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@
 #include "assemble/fused_assembler.h"
 #include "base/diagnostics.h"
 #include "record/bpf/records.h"
+#include "record/instance_probes.h"
 #include "record/life_events.h"
 #include "record/process_scan.h"
 #include "record/stack_table.h"
@@ -43,13 +45,29 @@ class Decoder {
   void Know(const ProcessEntry& process);
   // Records in the order of the ring, and life events by time.
   Status Feed(const std::string& records, const std::vector<LifeEvent>& life);
+  // The scenarios of the probes, by index.
+  void NameProbes(std::vector<std::string> scenarios) { scenarios_ = std::move(scenarios); }
+  // Begins or ends an instance of the thread; of nested ones the outermost.
+  void Probe(const ProbeHit& hit);
+  // Has a record of this thread come? Only asked about where there are probes.
+  bool IsRecorded(int64_t tid) const { return recorded_.contains(tid); }
   // From `culprit mark`: as if the thread had written it to trace_marker.
   Status Mark(int64_t time_ns, int64_t pid, int64_t tid, std::string_view text);
+
+  // How the user stack of a thread that sleeps is found: its addresses, leaf first.
+  // Otherwise by frame pointers.
+  using SleeperWalk = std::function<std::vector<uint64_t>(const OpenRecord&)>;
+  void WalkSleepersBy(SleeperWalk walk) { walk_sleeper_ = std::move(walk); }
+
+  // Nobody waits for a late stack any longer.
+  Status FlushHeld();
 
   // The open records that have come are applied; end_ns is that of the
   // recording. Nothing may follow.
   Status Finish(int64_t end_ns);
   size_t open_records() const { return open_.size(); }
+  // What they would add, while everything goes on.
+  std::vector<trace::Event> OpenTiles(int64_t end_ns);
   void ForgetOpen() { open_.clear(); }
 
   Seen TakeSeen();
@@ -57,6 +75,10 @@ class Decoder {
  private:
   struct Held {
     std::vector<std::string> records;
+  };
+  struct OpenProbe {
+    int64_t time_ns = 0;
+    uint32_t depth = 0;
   };
   struct OpenMark {
     int64_t tid = -1;
@@ -70,6 +92,7 @@ class Decoder {
   assemble::OffCpuFact OffCpuOf(const WaitRecord& record, uint64_t user_stack);
   Status Block(const BlockRecord& record);
   Status Open(const OpenRecord& record, int64_t end_ns);
+  uint64_t OpenUserStack(const OpenRecord& record);
   Status Flush(int64_t tid, uint64_t late_user_stack);
   void Define(std::string_view record);
   void KnowThread(int64_t tid);
@@ -83,8 +106,12 @@ class Decoder {
   std::unordered_set<int64_t> mapped_;      // processes whose mappings are all known
   std::unordered_map<int64_t, Held> held_;  // by tid
   std::map<std::string, OpenMark> operations_;
+  std::vector<std::string> scenarios_;
+  std::unordered_set<int64_t> recorded_;
+  std::map<std::pair<int64_t, uint64_t>, OpenProbe> probes_;  // by tid and index
   std::vector<std::string> open_;
   std::string device_;
+  SleeperWalk walk_sleeper_;
   Seen seen_;
 };
 

@@ -10,12 +10,14 @@ namespace {
 
 constexpr size_t kMaxInstances = 1 << 20;
 
-// Nothing if it lies before `from_ns`.
-bool CutAt(int64_t from_ns, trace::Event& event) {
-  if (event.time_ns >= from_ns) return true;
-  if (event.end_ns() <= from_ns) return false;
-  event.dur_ns = event.end_ns() - from_ns;
-  event.time_ns = from_ns;
+// Nothing if it lies outside.
+bool CutTo(int64_t from_ns, int64_t end_ns, trace::Event& event) {
+  const bool is_moment = event.dur_ns == 0 && event.time_ns >= from_ns;
+  if (event.time_ns >= end_ns && !(is_moment && event.time_ns == end_ns)) return false;
+  if (event.end_ns() <= from_ns && !is_moment) return false;
+  const int64_t cut_end_ns = std::min(event.end_ns(), end_ns);
+  event.time_ns = std::max(event.time_ns, from_ns);
+  event.dur_ns = cut_end_ns - event.time_ns;
   return true;
 }
 
@@ -46,22 +48,27 @@ Status FlightTarget::Add(const trace::Event& event) {
 
 void FlightTarget::AddInstance(const trace::Instance& instance) { instances_.push_back(instance); }
 
-Status FlightTarget::WriteTo(const std::string& path, int64_t end_ns, bool symbols) const {
-  const int64_t from_ns = std::max({end_ns - window_ns_, evicted_ns_, metadata_.begin_ns});
+trace::Trace FlightTarget::Cut(int64_t end_ns) const {
   trace::Trace trace;
+  const int64_t from_ns = std::max({end_ns - window_ns_, evicted_ns_, metadata_.begin_ns});
   trace.metadata = metadata_;
   trace.metadata.wall_start_ns += from_ns - metadata_.begin_ns;
   trace.metadata.begin_ns = from_ns;
-  trace.metadata.end_ns = end_ns;
-  trace::CopyDictionary(dictionary_, trace.dictionary);
+  trace.metadata.end_ns = std::max(from_ns, end_ns);
   for (trace::Event event : events_) {
-    if (!CutAt(from_ns, event)) continue;
-    trace.metadata.end_ns = std::max(trace.metadata.end_ns, event.end_ns());
-    trace.events.push_back(event);
+    if (CutTo(from_ns, trace.metadata.end_ns, event)) trace.events.push_back(event);
   }
   for (const trace::Instance& instance : instances_) {
-    if (instance.t0_ns >= from_ns) trace.instances.push_back(instance);
+    if (instance.t0_ns >= from_ns && instance.t1_ns <= trace.metadata.end_ns) {
+      trace.instances.push_back(instance);
+    }
   }
+  return trace;
+}
+
+Status FlightTarget::WriteTo(const std::string& path, int64_t end_ns, bool symbols) const {
+  trace::Trace trace = Cut(end_ns);
+  trace::CopyDictionary(dictionary_, trace.dictionary);
   SymbolizeTrace(trace, symbols);
   return trace::WriteTrace(trace, path, Overwrite::kAllow);
 }

@@ -26,8 +26,10 @@ class FlightTarget final : public assemble::EventTarget {
   trace::Dictionary& dictionary() override { return dictionary_; }
   trace::Metadata& metadata() override { return metadata_; }
 
-  // Writes [from, end] of what is kept as a whole trace; `from` is the later of
-  // end - window and what memory allowed. Names are looked up if `symbols`.
+  // [from, end) of what is kept, without the dictionary; `from` is the later of
+  // end - window and what memory allowed.
+  trace::Trace Cut(int64_t end_ns) const;
+  // The same written as a whole trace. Names are looked up if `symbols`.
   Status WriteTo(const std::string& path, int64_t end_ns, bool symbols) const;
   size_t events() const { return events_.size(); }
 

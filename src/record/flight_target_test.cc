@@ -46,6 +46,19 @@ TEST(FlightTarget, ADumpCoversTheWindowAndNoMore) {
   EXPECT_EQ(total_ns, 105);
 }
 
+TEST(FlightTarget, NothingOfADumpIsLaterThanItsEnd) {
+  FlightTarget target(1'000'000, 1 << 20);
+  Fill(target, 1000);
+  const trace::Trace trace = target.Cut(505);
+  EXPECT_EQ(trace.metadata.end_ns, 505);
+  int64_t total_ns = 0;
+  for (const auto& event : trace.events) {
+    EXPECT_LE(event.end_ns(), 505);
+    total_ns += event.dur_ns;
+  }
+  EXPECT_EQ(total_ns, 505);
+}
+
 TEST(FlightTarget, MemoryIsBoundedAndTheDumpSaysWhatItCovers) {
   const TestFolder folder;
   FlightTarget target(1'000'000, 10 * sizeof(trace::Event));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/text.h"
 
@@ -13,6 +14,10 @@ constexpr int kPatience = 8;        // cheap turns before a level is given back
 constexpr int kMaxPatience = 1024;  // and how long that may grow
 constexpr double kCheap = 0.4;      // of the budget
 constexpr double kFarTooDear = 3;   // times the budget: two levels at once
+constexpr double kWayTooDear = 10;  // four
+// To look into the ring now and then costs something whatever is left out: so
+// much of a CPU, one part in 200, is not held against a level.
+constexpr int64_t kFreeShare = 200;
 
 struct Step {
   int64_t min_wait_ns;
@@ -20,21 +25,45 @@ struct Step {
   bool syscall_stacks;
   int64_t min_syscall_ns;
   int64_t period_factor;
+  double duty;
 };
 
 // Stacks of wakers go first: a third of the stacks, and every wait keeps its
-// own. Then short waits, which are most of the waits and little of the time.
+// own. Then short waits, which are most of the waits and little of the time. To
+// look at a switch and to leave it out costs something, too: where there are too
+// many of them, only not to look helps.
 constexpr std::array<Step, Governor::kLevels> kSteps = {{
-    {0, true, true, 0, 1},
-    {0, false, false, 0, 1},
-    {50'000, true, false, 0, 1},
-    {200'000, true, false, 10'000, 1},
-    {1'000'000, true, false, 50'000, 1},
-    {5'000'000, true, false, 200'000, 2},
-    {20'000'000, true, false, 1'000'000, 4},
-    {100'000'000, true, false, 5'000'000, 10},
-    {1'000'000'000, false, false, 50'000'000, 50},
+    {0, true, true, 0, 1, 1},
+    {0, false, false, 0, 1, 1},
+    {50'000, true, false, 0, 1, 1},
+    {200'000, true, false, 10'000, 1, 1},
+    {1'000'000, true, false, 50'000, 1, 1},
+    {5'000'000, true, false, 200'000, 2, 1},
+    {5'000'000, true, false, 1'000'000, 4, 0.5},
+    {5'000'000, true, false, 1'000'000, 4, 0.25},
+    {5'000'000, true, false, 1'000'000, 10, 0.125},
+    {5'000'000, true, false, 1'000'000, 10, 0.0625},
+    {5'000'000, true, false, 1'000'000, 20, 0},
 }};
+
+constexpr int kFirstWithPauses = 6;
+
+// Up to the first level with pauses what a level costs is only known by trying
+// it. From there on it is in proportion to the time in which it looks.
+int NextLevel(int level, double share, double budget) {
+  if (level + 2 < kFirstWithPauses) {
+    if (share > kWayTooDear * budget) return level + 4;
+    return level + (share > kFarTooDear * budget ? 2 : 1);
+  }
+  const double duty = kSteps[static_cast<size_t>(level)].duty * budget / share;
+  int next = level + 1;
+  while (next + 1 < Governor::kLevels && kSteps[static_cast<size_t>(next)].duty > duty) {
+    // Longer waits cost a little less, so that may do.
+    if (next == kFirstWithPauses - 1 && share < kFarTooDear * budget) break;
+    ++next;
+  }
+  return next;
+}
 
 }  // namespace
 
@@ -56,18 +85,20 @@ Level Governor::At(int level) const {
           .waker_stacks = step.waker_stacks,
           .syscall_stacks = step.syscall_stacks,
           .min_syscall_ns = step.min_syscall_ns,
-          .sample_period_ns = sample_period_ns_ * step.period_factor};
+          .sample_period_ns = sample_period_ns_ * step.period_factor,
+          .duty = step.duty};
 }
 
 bool Governor::Turn(const Cost& turn, bool ring_full) {
   if (budget_ <= 0 || turn.wall_ns <= 0) return false;
-  const double share = Share(turn);
+  Cost counted = turn;
+  counted.own_ns = std::max<int64_t>(0, turn.own_ns - turn.wall_ns / kFreeShare);
+  const double share = Share(counted);
   const int before = level_;
   if (share > budget_ || ring_full) {
     // It was tried and was too dear: wait longer before the next try.
     if (level_ < highest_) patience_ = std::min(patience_ * 2, kMaxPatience);
-    level_ += share > kFarTooDear * budget_ ? 2 : 1;
-    level_ = std::min(level_, kLevels - 1);
+    level_ = std::min(NextLevel(level_, share, budget_), kLevels - 1);
     highest_ = std::max(highest_, level_);
     cheap_turns_ = 0;
   } else if (share < kCheap * budget_ && level_ > 0) {
@@ -86,6 +117,11 @@ std::string Governor::Describe() const {
   std::string text = "level " + std::to_string(level_) + ": ";
   text += level.min_wait_ns == 0 ? "all waits" : "waits from " + FormatDuration(level.min_wait_ns);
   if (!level.waker_stacks) text += ", no stacks of wakers";
+  if (level.duty == 0) {
+    text += ", switches only as sums";
+  } else if (level.duty < 1) {
+    text += ", in one of " + std::to_string(std::lround(1 / level.duty)) + " moments";
+  }
   if (level.sample_period_ns > 0) {
     text += ", samples every " + FormatDuration(level.sample_period_ns);
   }

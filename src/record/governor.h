@@ -4,7 +4,8 @@
 // turn what the recorder used up (CPU time of its kernel programs and of its own
 // process) and what the recorded threads used, and answers with a level: 0
 // records everything; each next level leaves out more, in the order in which it
-// is least missed. Leaving out is accounted for elsewhere (bpf/records.h), so no
+// is least missed; the last ones look at switches only part of the time, or not at
+// all. Leaving out is accounted for elsewhere (bpf/records.h, bpf/pauses.h), so no
 // level loses time.
 //
 // Cost is set against the CPU time of the recorded threads, but at least against
@@ -40,12 +41,13 @@ struct Level {
   bool syscall_stacks = true;
   int64_t min_syscall_ns = 0;
   int64_t sample_period_ns = 0;
+  double duty = 1;  // the part of the time in which switches are looked at
 };
 
 class Governor {
  public:
-  static constexpr double kFloorShare = 0.1;
-  static constexpr int kLevels = 9;
+  static constexpr double kFloorShare = 0.5;
+  static constexpr int kLevels = 11;
 
   // budget: 0.03 is three hundredths; 0: no bound. The user's own threshold and
   // period are the least that any level leaves out.

@@ -25,8 +25,44 @@ TEST(Governor, RisesAtOnceAndFasterWhenFarTooDear) {
   Governor governor(0.03, 0, 1'000'000);
   EXPECT_TRUE(governor.Turn(Turn(0.04), false));
   EXPECT_EQ(governor.level(), 1);
-  EXPECT_TRUE(governor.Turn(Turn(0.5), false));
+  EXPECT_TRUE(governor.Turn(Turn(0.1), false));
   EXPECT_EQ(governor.level(), 3);
+  Governor other(0.03, 0, 1'000'000);
+  EXPECT_TRUE(other.Turn(Turn(0.5), false));
+  EXPECT_EQ(other.level(), 4);
+}
+
+// A machine on which looking at all switches costs `share` of the CPU.
+int SettleAt(double share, int turns) {
+  Governor governor(0.03, 0, 1'000'000);
+  for (int i = 0; i < turns; ++i) governor.Turn(Turn(share * governor.current().duty), false);
+  return governor.level();
+}
+
+TEST(Governor, PausesUntilTheBudgetHoldsAndWithinAFewTurns) {
+  for (const double share : {0.04, 0.1, 0.2, 0.4, 1.0}) {
+    const int level = SettleAt(share, 6);
+    const Governor any(0.03, 0, 1'000'000);
+    EXPECT_LE(share * any.At(level).duty, 0.03) << share;
+    // Not more than needed: the level before the last but one would be too dear.
+    if (level > 7) {
+      EXPECT_GT(share * any.At(level - 2).duty, 0.03) << share;
+    }
+  }
+}
+
+TEST(Governor, TheLastLevelDoesNotLookAtAll) {
+  const Governor governor(0.03, 0, 1'000'000);
+  EXPECT_EQ(governor.At(Governor::kLevels - 1).duty, 0);
+  EXPECT_EQ(SettleAt(100, 8), Governor::kLevels - 1);
+}
+
+TEST(Governor, WhatItsOwnTicksCostIsNotHeldAgainstALevel) {
+  Governor governor(0.03, 0, 1'000'000);
+  const Cost idle = {.wall_ns = kSecond, .kernel_ns = 0, .own_ns = 5'000'000, .busy_ns = 1000};
+  EXPECT_FALSE(governor.Turn(idle, false));
+  const Cost dear = {.wall_ns = kSecond, .kernel_ns = 0, .own_ns = 50'000'000, .busy_ns = 1000};
+  EXPECT_TRUE(governor.Turn(dear, false));
 }
 
 TEST(Governor, FallsOnlyAfterSeveralCheapTurns) {
@@ -83,6 +119,7 @@ TEST(Governor, EveryLevelLeavesOutAtLeastAsMuchAsTheOneBefore) {
     if (level == 0) continue;
     EXPECT_GE(governor.At(level).min_wait_ns, governor.At(level - 1).min_wait_ns);
     EXPECT_GE(governor.At(level).sample_period_ns, governor.At(level - 1).sample_period_ns);
+    EXPECT_LE(governor.At(level).duty, governor.At(level - 1).duty);
   }
 }
 

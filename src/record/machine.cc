@@ -59,6 +59,7 @@ bool ParseFunction(std::string_view line, KernelFunction& function) {
 int64_t MonotonicNs() { return Read(CLOCK_MONOTONIC); }
 int64_t WallNs() { return Read(CLOCK_REALTIME); }
 int64_t OwnCpuNs() { return Read(CLOCK_PROCESS_CPUTIME_ID); }
+int64_t ThreadCpuNs() { return Read(CLOCK_THREAD_CPUTIME_ID); }
 
 void FillMachine(trace::Metadata& metadata) {
   utsname name = {};

@@ -19,8 +19,9 @@ void FillMachine(trace::Metadata& metadata);
 // Nanoseconds of CLOCK_MONOTONIC and of the wall clock.
 int64_t MonotonicNs();
 int64_t WallNs();
-// CPU time of this process, all threads.
+// CPU time of this process, all threads; of this thread.
 int64_t OwnCpuNs();
+int64_t ThreadCpuNs();
 
 // Where interrupts enter the kernel, from the text of /proc/kallsyms: at most
 // `max_ranges` of adjoining functions, the longest kept.

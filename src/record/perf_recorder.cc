@@ -46,6 +46,10 @@ Status PerfRecorder::Prepare() {
     return Error{.message = "a flight recorder needs the kernel programs",
                  .hint = "run as root, on a kernel with BTF"};
   }
+  if (!options_.probes.empty()) {
+    return Error{.message = "instances by probes need the kernel programs",
+                 .hint = "run as root, on a kernel with BTF"};
+  }
   CULPRIT_ASSIGN(file_, FileTarget::Create(options_.path, options_.overwrite));
   const Status status = Open();
   if (!status.ok()) unlink(options_.path.c_str());
@@ -94,6 +98,7 @@ void PerfRecorder::FillHead() {
     metadata.app += (metadata.app.empty() ? "" : " ") + word;
   }
   metadata.labels = options_.labels;
+  metadata.labels.merge(LabelsOf(options_.target));
   metadata.properties["recorder.tier"] = Name(tier_);
   metadata.properties["recorder.not_seen"] = Blindness(tier_);
 }

@@ -20,6 +20,7 @@
 #include "base/diagnostics.h"
 #include "base/file.h"
 #include "base/result.h"
+#include "record/instance_probes.h"
 #include "record/target.h"
 
 namespace culprit::record {
@@ -48,6 +49,7 @@ struct RecordOptions {
   int64_t duration_ns = 0;  // 0: until stopped, or the command ends
   bool syscalls = false;
   bool marks = false;
+  std::vector<InstanceProbe> probes = {};
   bool symbols = true;
   int64_t sample_period_ns = 1'000'000;
   int64_t min_wait_ns = 0;

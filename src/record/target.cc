@@ -75,6 +75,51 @@ Result<std::vector<int64_t>> FindProcesses(const RecordTarget& target) {
   return std::vector<int64_t>(pids.begin(), pids.end());
 }
 
+// "/docker/ID", "docker-ID.scope", "cri-containerd-ID.scope", "libpod-ID.scope":
+// the last part that has 64 hexadecimal digits.
+std::string ContainerOf(std::string_view cgroup) {
+  constexpr size_t kIdDigits = 64;
+  constexpr size_t kShownDigits = 12;
+  size_t run = 0;
+  std::string found;
+  for (size_t i = 0; i <= cgroup.size(); ++i) {
+    const bool is_digit = i < cgroup.size() &&
+                          std::string_view("0123456789abcdef").find(cgroup[i]) != std::string::npos;
+    if (is_digit) {
+      ++run;
+      continue;
+    }
+    if (run == kIdDigits) found = cgroup.substr(i - run, kShownDigits);
+    run = 0;
+  }
+  return found;
+}
+
+std::map<std::string, std::string> LabelsOf(const RecordTarget& target) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const std::string& name : target.names) values["comm"].insert(name);
+  for (const std::string& cgroup : target.cgroups) {
+    values["cgroup"].insert(cgroup);
+    if (std::string container = ContainerOf(cgroup); !container.empty()) {
+      values["container"].insert(std::move(container));
+    }
+  }
+  for (const int64_t pid : target.pids) {
+    const std::optional<ProcessEntry> process = ScanProcess(pid, false);
+    if (!process) continue;
+    values["comm"].insert(process->name);
+    if (!process->cgroup.empty()) values["cgroup"].insert(process->cgroup);
+    if (std::string container = ContainerOf(process->cgroup); !container.empty()) {
+      values["container"].insert(std::move(container));
+    }
+  }
+  std::map<std::string, std::string> labels;
+  for (const auto& [key, texts] : values) {
+    for (const std::string& text : texts) labels[key] += (labels[key].empty() ? "" : ",") + text;
+  }
+  return labels;
+}
+
 std::string Describe(const RecordTarget& target) {
   if (target.whole_system) return "the whole system";
   std::string text;

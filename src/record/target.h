@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -24,6 +26,12 @@ struct RecordTarget {
 // The processes that are meant now, ascending. An Error if one named by id, or a
 // cgroup, does not exist; a name may turn up later.
 Result<std::vector<int64_t>> FindProcesses(const RecordTarget& target);
+
+// The container a cgroup is of, by the names that Docker, Podman, containerd and
+// CRI-O give it: twelve digits of its id; empty: none.
+std::string ContainerOf(std::string_view cgroup);
+// Labels that say whom a recording is of: "comm", "cgroup", "container".
+std::map<std::string, std::string> LabelsOf(const RecordTarget& target);
 
 // "pid 12, comm nginx": for people and metadata.
 std::string Describe(const RecordTarget& target);

@@ -35,6 +35,29 @@ static __always_inline struct UserRegisters user_registers(struct task_struct *t
   return result;
 }
 
+// A frame pointer points to the lowest words of its frame: where the caller's frame
+// begins it does not tell.
+enum { kFrameEndsAtPointer = 0 };
+
+// Bits that sign a return address stand above those that address.
+static __always_inline uint64_t without_signature(uint64_t address) {
+  return address & ((1ull << 48) - 1);
+}
+
+// From the frame that the kernel made for a signal handler: 128 bytes about the
+// signal, 184 up to the first register.
+static __always_inline bool read_signal_frame(uint64_t frame, struct UserRegisters *registers) {
+  uint64_t saved[4] = {};
+  if (bpf_probe_read_user(saved, sizeof(saved), (const void *)(frame + 312 + 29 * 8)) != 0) {
+    return false;
+  }
+  registers->frame_pointer = saved[0];
+  registers->link_register = saved[1];
+  registers->stack_pointer = saved[2];
+  registers->program_counter = saved[3];
+  return true;
+}
+
 enum { kWriteCall = 64 };
 
 static __always_inline struct WriteCall write_call(struct pt_regs *regs) {
@@ -62,6 +85,21 @@ static __always_inline struct UserRegisters user_registers(struct task_struct *t
                                  .link_register = 0,
                                  .in_syscall = (long)regs->orig_ax != -1};
   return result;
+}
+
+// A frame pointer points to the highest words of its frame.
+enum { kFrameEndsAtPointer = 1 };
+
+static __always_inline uint64_t without_signature(uint64_t address) { return address; }
+
+// From the ucontext that the kernel made for a signal handler.
+static __always_inline bool read_signal_frame(uint64_t frame, struct UserRegisters *registers) {
+  uint64_t saved[2] = {};
+  if (bpf_probe_read_user(saved, sizeof(saved), (const void *)(frame + 160)) != 0) return false;
+  registers->stack_pointer = saved[0];
+  registers->program_counter = saved[1];
+  return bpf_probe_read_user(&registers->frame_pointer, sizeof(registers->frame_pointer),
+                             (const void *)(frame + 120)) == 0;
 }
 
 enum { kWriteCall = 1 };

@@ -13,6 +13,7 @@
 #include "disks.h"
 #include "maps.h"
 #include "marks.h"
+#include "pauses.h"
 #include "stacks.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -30,13 +31,25 @@ static __always_inline struct ThreadState *state_of(struct task_struct *task, bo
   }
   if (!state->known) {
     state->known = 1;
-    if (on_cpu) {
+    state->pauses = policy.pauses;
+    if (policy.pauses && task->start_time > policy.begin_ns) {
+      // Born in a pause: it has no totals from before.
+      state->out_ns = task->start_time;
+      state->told_ns = task->start_time;
+      state->pauses = policy.pauses - 1;
+    } else if (on_cpu) {
       state->in_ns = policy.begin_ns;
+      note_totals(state, task);
     } else {
       state->out_ns = policy.begin_ns;
       state->out_cpu = kNoCpu;
       state->flags = kSinceBegin;
+      note_totals(state, task);
     }
+  }
+  if (state->pauses != policy.pauses) {
+    const uint64_t now = bpf_ktime_get_ns();
+    catch_up(state, task, on_cpu, at_most(policy.resume_ns, now), now);
   }
   return state;
 }
@@ -165,6 +178,7 @@ static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid,
   state->out_ns = 0;
   state->in_ns = now;
   state->holder_tid = 0;
+  note_totals(state, task);
 }
 
 static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint32_t next_tid,
@@ -178,11 +192,12 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint3
   COUNT(busy_ns, ran_ns);
   const unsigned int bits = state_bits(task);
   if (bits & kTaskDead) {
-    tell_gone(state, now, task->pid);
+    if (!state->gone) tell_gone(state, now, task->pid);
     return;
   }
   const bool runnable = preempt || bits == 0;
   if (runnable) forget_wake_up(state);
+  note_totals(state, task);
   state->out_ns = now;
   state->out_cpu = bpf_get_smp_processor_id();
   state->flags =
@@ -294,6 +309,20 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
   return 0;
 }
 
+// In a pause the last switch-out is not seen.
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task) {
+  const uint64_t now = bpf_ktime_get_ns();
+  if (now < policy.begin_ns || now >= policy.resume_ns || now >= policy.end_ns) return 0;
+  if (!is_target(task)) return 0;
+  struct ThreadState *state = state_of(task, true);
+  if (!state || state->gone) return 0;
+  const uint64_t end_ns = bpf_ktime_get_ns();
+  leave_out_pause(state, task, true, end_ns, end_ns);
+  tell_gone(state, end_ns, task->pid);
+  return 0;
+}
+
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task) {
   const uint32_t tgid = task->tgid;
@@ -338,7 +367,13 @@ SEC("perf_event")
 int on_sample(struct bpf_perf_event_data *ctx) {
   const uint64_t now = bpf_ktime_get_ns();
   struct task_struct *task = bpf_get_current_task_btf();
-  if (!is_recorded_at(now) || !task->pid || !is_target(task)) return 0;
+  if (!is_within_recording(now) || !task->pid || !is_target(task)) return 0;
+  // Who never loses the CPU is met here.
+  const struct ThreadState *state = is_recorded_at(now)
+                                        ? state_of(task, true)
+                                        : bpf_task_storage_get(&threads, task, 0, 0);
+  // Its last record is made.
+  if (state && state->gone) return 0;
   const uint64_t kernel_stack = capture_kernel_stack(ctx, kSampleSlot, false);
   const uint64_t user_stack = is_kernel_thread(task) ? 0 : capture_user_stack(ctx, kSampleSlot);
   struct SampleRecord *record = reserve(sizeof(*record));
@@ -401,6 +436,21 @@ int BPF_PROG(on_late_stack, struct pt_regs *regs, long result) {
   return 0;
 }
 
+// ---- what a pause hides -----------------------------------------------------
+
+// Run when a pause begins, for the totals of threads that were never met, and
+// now and then in it.
+SEC("iter/task")
+int tell_pause(struct bpf_iter__task *ctx) {
+  struct task_struct *task = ctx->task;
+  if (!task || !task->pid || !is_target(task)) return 0;
+  const bool on_cpu = task->on_cpu;
+  struct ThreadState *state = state_of(task, on_cpu);
+  if (!state || state->gone) return 0;
+  tell_left_out(state, task->pid, on_cpu ? state->in_ns : state->out_ns, false);
+  return 0;
+}
+
 // ---- what is open -----------------------------------------------------------
 
 SEC("iter/task")
@@ -412,9 +462,12 @@ int tell_open(struct bpf_iter__task *ctx) {
   struct OpenRecord record = {};
   const bool known = state && state->known;
   if (known && state->gone) return 0;
+  if (known && state->pauses != policy.pauses) {
+    catch_up(state, task, task->on_cpu, at_most(policy.resume_ns, now), now);
+  }
   // Made after the end of the recording.
   if (!known && task->start_time >= policy.begin_ns) return 0;
-  const bool on_cpu = known ? !state->out_ns : task->on_cpu;
+  const bool on_cpu = known ? !state->out_ns : task->on_cpu && !has_samples;
   record.tgid = task->tgid;
   if (on_cpu) {
     record.flags = kOpenOnCpu;

@@ -24,6 +24,7 @@ typedef __u8 uint8_t;
 typedef __u16 uint16_t;
 typedef __u32 uint32_t;
 typedef __u64 uint64_t;
+typedef __s32 int32_t;
 typedef __s64 int64_t;
 typedef _Bool bool;
 enum { false, true };
@@ -33,6 +34,7 @@ enum bpf_map_type {
   BPF_MAP_TYPE_ARRAY = 2,
   BPF_MAP_TYPE_PERCPU_ARRAY = 6,
   BPF_MAP_TYPE_LRU_HASH = 9,
+  BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
   BPF_MAP_TYPE_RINGBUF = 27,
   BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
@@ -64,6 +66,13 @@ struct cgroup {
   struct kernfs_node *kn;
 };
 
+struct sched_entity {
+  uint64_t sum_exec_runtime;
+};
+struct sched_info {
+  unsigned long long run_delay;
+};
+
 struct task_struct {
   struct thread_info thread_info;
   unsigned int __state;
@@ -73,6 +82,10 @@ struct task_struct {
   int tgid;
   uint64_t start_time;
   uint64_t self_exec_id;
+  struct sched_entity se;
+  struct sched_info sched_info;  // not in every kernel
+  unsigned long nvcsw;
+  unsigned long nivcsw;
   struct files_struct *files;
   char comm[16];
 };

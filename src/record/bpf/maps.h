@@ -12,11 +12,13 @@ enum { kMaxNames = 4 };
 
 const volatile uint32_t self_tgid = 0;
 const volatile uint32_t whole_system = 0;
+const volatile uint32_t has_samples = 0;
 const volatile uint32_t wanted_names = 0;
 const volatile char wanted_name[kMaxNames][kNameBytes] = {};
 
 volatile struct Policy policy = {.begin_ns = ~0ull,
                                  .end_ns = ~0ull,
+                                 .resume_ns = ~0ull,
                                  .user_stacks = 1,
                                  .kernel_stacks = 1,
                                  .waker_stacks = 1,
@@ -40,6 +42,11 @@ struct ThreadState {
   uint64_t left_wait_ns;
   uint64_t left_ready_ns;
   uint64_t syscall_ns;
+  // The kernel's own totals when it last got or lost a CPU, for what a pause hid.
+  uint64_t kernel_run_ns;
+  uint64_t kernel_ready_ns;
+  uint64_t kernel_switches;
+  uint32_t pauses;  // policy.pauses when the rest was true
   uint32_t syscall_number;
   uint32_t left_count;
   uint32_t left_lost;
@@ -125,8 +132,13 @@ static __always_inline void fill_head(struct RecordHead *head, uint8_t type, uin
   head->cpu = bpf_get_smp_processor_id();
 }
 
-static __always_inline bool is_recorded_at(uint64_t now) {
+static __always_inline bool is_within_recording(uint64_t now) {
   return now >= policy.begin_ns && now < policy.end_ns;
+}
+
+// Not during a pause.
+static __always_inline bool is_recorded_at(uint64_t now) {
+  return now >= policy.resume_ns && now < policy.end_ns;
 }
 
 static __always_inline bool is_target(struct task_struct *task) {

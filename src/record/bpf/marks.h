@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause OR GPL-2.0-only
 //
-// What programs write to trace_marker.
+// What programs tell of themselves: what they write to trace_marker, and the USDT
+// probes in them that the recorder was asked to watch.
 #ifndef CULPRIT_RECORD_BPF_MARKS_H_
 #define CULPRIT_RECORD_BPF_MARKS_H_
 
@@ -21,7 +22,7 @@ static __always_inline bool is_marker(struct file *file) {
 
 static __always_inline void tell_mark(const char *text, uint64_t length) {
   const uint64_t now = bpf_ktime_get_ns();
-  if (!is_recorded_at(now)) return;
+  if (!is_within_recording(now)) return;
   struct MarkRecord *record = reserve(sizeof(*record));
   if (!record) return;
   const uint64_t ids = bpf_get_current_pid_tgid();
@@ -52,6 +53,21 @@ int BPF_PROG(on_write_call, struct pt_regs *regs, long number) {
   struct file **slot = BPF_CORE_READ(table, fd) + call.descriptor;
   bpf_probe_read_kernel(&file, sizeof(file), slot);
   if (file && is_marker(file)) tell_mark(call.text, call.length);
+  return 0;
+}
+
+SEC("uprobe")
+int on_probe(struct pt_regs *ctx) {
+  const uint64_t now = bpf_ktime_get_ns();
+  struct task_struct *task = bpf_get_current_task_btf();
+  if (!is_within_recording(now) || !is_target(task)) return 0;
+  struct ProbeRecord *record = reserve(sizeof(*record));
+  if (!record) return 0;
+  fill_head(&record->head, kProbeRecord, now, task->pid);
+  record->cookie = bpf_get_attach_cookie(ctx);
+  record->tgid = task->tgid;
+  record->pad = 0;
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
   return 0;
 }
 

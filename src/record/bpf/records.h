@@ -42,6 +42,7 @@ enum RecordType {
   kBlockRecord = 8,
   kMarkRecord = 9,
   kOpenRecord = 10,
+  kProbeRecord = 11,
 };
 
 struct RecordHead {
@@ -142,6 +143,14 @@ struct MarkRecord {
   char text[kMaxMarkBytes];
 };
 
+// A probe of the program was met.
+struct ProbeRecord {
+  struct RecordHead head;
+  uint64_t cookie;
+  uint32_t tgid;
+  uint32_t pad;
+};
+
 enum OpenFlag {
   kOpenOnCpu = 1 << 1,  // it runs; out_ns is when it got the CPU
 };
@@ -167,14 +176,16 @@ struct AddressRange {
 
 // Written by the recorder while the programs run.
 struct Policy {
-  uint64_t begin_ns;  // what happened before is not recorded
-  uint64_t end_ns;    // nor what happens from here on
+  uint64_t begin_ns;   // what happened before is not recorded
+  uint64_t end_ns;     // nor what happens from here on
+  uint64_t resume_ns;  // nor before this: the end of the last pause; ~0 during one
   uint64_t min_wait_ns;
   uint64_t min_syscall_ns;
   uint32_t user_stacks;
   uint32_t kernel_stacks;
   uint32_t waker_stacks;
   uint32_t syscall_stacks;
+  uint32_t pauses;  // so far; a thread's state is of the time before, or after, the last
 };
 
 // One for every CPU.

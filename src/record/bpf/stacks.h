@@ -5,7 +5,8 @@
 // is bounded, what falls out of it is told again. 0 is no stack.
 //
 // capture_user_stack is the one place that knows how user frames are found: by
-// frame pointers, as the kernel does it.
+// unwind tables (unwind.h) or, of processes not known yet, by frame pointers, as
+// the kernel does it.
 //
 // A program that can be interrupted by another one must not share its scratch
 // area: each passes its own slot.
@@ -13,6 +14,7 @@
 #define CULPRIT_RECORD_BPF_STACKS_H_
 
 #include "maps.h"
+#include "unwind.h"
 
 enum ScratchSlot {
   kSwitchSlot,
@@ -26,7 +28,7 @@ enum ScratchSlot {
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, kScratchSlots);
+  __uint(max_entries, 2 * kScratchSlots);  // the second half is for comparing
   __type(key, uint32_t);
   __type(value, struct StackRecord);
 } scratch SEC(".maps");
@@ -73,7 +75,7 @@ static __noinline uint64_t name_stack(struct StackRecord *stack, uint32_t count,
   stack->id = id;
   stack->tgid = tgid;
   stack->count = count;
-  uint32_t bytes = sizeof(struct StackRecord) - (kMaxStackFrames - count) * sizeof(uint64_t);
+  uint64_t bytes = sizeof(struct StackRecord) - (kMaxStackFrames - count) * sizeof(uint64_t);
   // The verifier must see the bound.
   asm volatile("%0 &= 0x7ff" : "+r"(bytes));
   if (bytes > sizeof(struct StackRecord)) bytes = sizeof(struct StackRecord);
@@ -115,20 +117,31 @@ static __always_inline uint64_t capture_kernel_stack_of(struct task_struct *task
   return name_stack(stack, (uint32_t)bytes / sizeof(uint64_t), 0, 0);
 }
 
+static __always_inline uint32_t frames_by_pointers(void *ctx, struct StackRecord *stack) {
+  const long bytes =
+      bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), BPF_F_USER_STACK);
+  return bytes <= 0 ? 0 : (uint32_t)bytes / sizeof(uint64_t);
+}
+
 // Of the current thread, which must not be a kernel thread.
 static __always_inline uint64_t capture_user_stack(void *ctx, uint32_t slot) {
   struct StackRecord *stack = scratch_of(slot);
   if (!stack || !policy.user_stacks) return 0;
-  const long bytes =
-      bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), BPF_F_USER_STACK);
-  if (bytes <= 0) {
+  uint32_t count = unwind_tables ? walk_user_stack(stack) : 0;
+  if (!count) {
+    count = frames_by_pointers(ctx, stack);
+  } else if (unwind_compare) {
+    struct StackRecord *other = scratch_of(slot + kScratchSlots);
+    if (other) compare_stacks(stack, count, other, frames_by_pointers(ctx, other));
+  }
+  if (!count) {
     count_failed_stack();
     return 0;
   }
   // Equal addresses mean different code in another process, and after exec.
   struct task_struct *task = bpf_get_current_task_btf();
   const uint64_t seed = ((uint64_t)task->tgid << 32) ^ task->self_exec_id;
-  return name_stack(stack, (uint32_t)bytes / sizeof(uint64_t), seed, task->tgid);
+  return name_stack(stack, count, seed, task->tgid);
 }
 
 #endif  // CULPRIT_RECORD_BPF_STACKS_H_

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/regulator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "record/machine.h"
+
+namespace culprit::record {
+namespace {
+
+// What calling a program costs beside what it measures of itself.
+constexpr int64_t kCallNs = 40;
+
+}  // namespace
+
+Regulator::Regulator(RegulatorOptions options)
+    : own_cpu_ns_(options.own_cpu_ns ? std::move(options.own_cpu_ns)
+                                     : [] { return ThreadCpuNs(); }),
+      governor_(options.budget, options.min_wait_ns, options.sample_period_ns) {}
+
+Cost Regulator::CostNow(BpfRecording& recording) const {
+  BpfEngine& engine = recording.engine();
+  const auto runs = static_cast<int64_t>(engine.Runs());
+  return {.wall_ns = MonotonicNs(),
+          .kernel_ns = static_cast<int64_t>(engine.KernelTimeNs()) + runs * kCallNs,
+          .own_ns = own_cpu_ns_(),
+          .busy_ns = static_cast<int64_t>(engine.ReadCounters().total.busy_ns)};
+}
+
+Cost Regulator::Total(BpfRecording& recording) const {
+  Cost now = CostNow(recording);
+  now.own_ns = OwnCpuNs();
+  return now - first_cost_;
+}
+
+Status Regulator::Prepare(BpfRecording& recording) { return Apply(recording); }
+
+void Regulator::Begin(BpfRecording& recording) {
+  first_cost_ = last_cost_ = CostNow(recording);
+  first_cost_.own_ns = OwnCpuNs();
+  turn_begin_ns_ = cycle_begin_ns_ = first_cost_.wall_ns;
+}
+
+Status Regulator::Apply(BpfRecording& recording) {
+  const Level level = governor_.current();
+  Policy policy = recording.engine().policy();
+  policy.min_wait_ns = static_cast<uint64_t>(level.min_wait_ns);
+  policy.min_syscall_ns = static_cast<uint64_t>(level.min_syscall_ns);
+  policy.waker_stacks = level.waker_stacks ? 1 : 0;
+  policy.syscall_stacks = level.syscall_stacks ? 1 : 0;
+  CULPRIT_TRY(recording.engine().SetPolicy(policy));
+  if (level.sample_period_ns == 0) return {};
+  return recording.engine().SetSamplePeriod(level.sample_period_ns);
+}
+
+int64_t Regulator::OnNs() const {
+  return static_cast<int64_t>(governor_.current().duty * static_cast<double>(kCycleNs));
+}
+
+Status Regulator::KeepCycle(BpfRecording& recording, int64_t now_ns) {
+  const bool pause = (now_ns - cycle_begin_ns_) % kCycleNs >= OnNs();
+  if (pause && !paused_) {
+    CULPRIT_TRY(recording.Pause());
+  } else if (!pause && paused_) {
+    CULPRIT_TRY(recording.Resume());
+  }
+  paused_ = pause;
+  return {};
+}
+
+// A turn of a level with pauses is a whole cycle: any other would be dear or
+// cheap by chance.
+Result<bool> Regulator::Turn(BpfRecording& recording) {
+  const int64_t now_ns = MonotonicNs();
+  const int64_t turn_ns = governor_.current().duty < 1 ? kCycleNs : kTurnNs;
+  bool changed = false;
+  if (now_ns - turn_begin_ns_ >= turn_ns) {
+    // What threads used in it is known only then.
+    if (paused_) CULPRIT_TRY(recording.engine().TellPause());
+    const Cost now = CostNow(recording);
+    const uint64_t lost = recording.engine().ReadCounters().total.lost_records;
+    last_turn_ = now - last_cost_;
+    changed = governor_.Turn(last_turn_, lost != last_lost_);
+    last_cost_ = now;
+    last_lost_ = lost;
+    turn_begin_ns_ = now_ns;
+    if (changed) {
+      cycle_begin_ns_ = now_ns;
+      CULPRIT_TRY(Apply(recording));
+    }
+  }
+  CULPRIT_TRY(KeepCycle(recording, now_ns));
+  return changed;
+}
+
+int64_t Regulator::SleepNs() const {
+  const int64_t phase_ns = (MonotonicNs() - cycle_begin_ns_) % kCycleNs;
+  const int64_t on_ns = OnNs();
+  return phase_ns < on_ns ? on_ns - phase_ns : kCycleNs - phase_ns;
+}
+
+}  // namespace culprit::record
