@@ -9,6 +9,7 @@ usage() {
 ./do demo       build culprit, simulate a fleet with planted bugs, find what cost most time
 ./do test       build and run all tests               [./do test asan|tsan|debug|clang]
 ./do build      build only: the program is build/culprit
+./do page       build the web page alone (needs npm)
 ./do lint       formatting, clang-tidy, shellcheck, layers, licence lines
 ./do bench      run the benchmarks                     [./do bench FILTER]
 ./do bench record   what recording costs servers, which it installs   [ROUNDS] [WORKLOAD...]
@@ -99,8 +100,35 @@ preset_folder() {
   esac
 }
 
+# The web page: built with npm, put into the program by the build that follows.
+# Where npm is not to be had culprit is built without it, and says so when asked.
+do_page() {
+  if ! command -v npm >/dev/null; then
+    if [[ -n ${CULPRIT_NO_INSTALL:-} ]]; then
+      echo "npm is not here: culprit is built without its web page"
+      return
+    fi
+    need page
+  fi
+  local stamp=web/dist/.built inputs=(web/src web/package-lock.json web/vite.config.ts)
+  [[ -f $stamp && -z $(find "${inputs[@]}" -newer "$stamp" -print -quit) ]] && return
+  echo "building the page"
+  local log
+  log=$(mktemp)
+  if ! (cd web && npm ci --no-progress && npm run build) >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    rm -f "$log"
+    [[ ${1:-} == needed ]] && fail "the page could not be built (see above)"
+    echo "the page could not be built: culprit is built without it"
+    return
+  fi
+  rm -f "$log"
+  touch "$stamp"
+}
+
 do_build() {
   need build
+  do_page
   build_preset release build culprit
 }
 
@@ -108,7 +136,7 @@ do_demo() {
   do_build
   build/culprit synth --like demo --seed 1 -o demo --force
   echo
-  build/culprit mine demo --show 3
+  build/culprit analyze demo -o demo/report.html
 }
 
 do_test() {
@@ -116,6 +144,7 @@ do_test() {
   folder=$(preset_folder "$preset")
   need build test
   [[ $preset == clang ]] && need fuzz
+  do_page needed
   # A build configured before GoogleTest was there knows no tests.
   if [[ -f $folder/build.ninja ]] && ! grep -q end_to_end_tests "$folder/build.ninja"; then
     rm "$folder/build.ninja"
@@ -166,12 +195,12 @@ do_package() {
 command=${1:-help}
 shift || true
 case $command in
-  build | demo | test | lint | bench | fuzz | package) "do_$command" "$@" ;;
+  build | page | demo | test | lint | bench | fuzz | package) "do_$command" "$@" ;;
   readme)
     do_build
     tests/readme.sh --update
     ;;
-  clean) rm -rf build build-* demo ;;
+  clean) rm -rf build build-* demo web/dist web/node_modules ;;
   help | --help | -h) usage ;;
   *)
     usage >&2

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/frame_names.h"
+#include "analyze/heaviest.h"
+#include "analyze/part.h"
+#include "base/json_writer.h"
+
+namespace culprit::analyze {
+namespace {
+
+using stackmine::kNoStack;
+using stackmine::StackIndex;
+using stackmine::StackKind;
+
+// By stack, with all below it.
+struct StackTimes {
+  std::vector<int64_t> total_ns;
+  std::vector<int64_t> fast_ns;
+  std::vector<int64_t> slow_ns;
+};
+
+void AddToCallers(const stackmine::StackTable& stacks, std::vector<int64_t>& times) {
+  for (StackIndex s = static_cast<StackIndex>(times.size()); s-- > 0;) {
+    const StackIndex parent = stacks.Parent(s);
+    if (parent != kNoStack) times[parent] += times[s];
+  }
+}
+
+StackTimes TimesOf(const Analysis& analysis, StackKind kind) {
+  const stackmine::Evidence& evidence = analysis.evidence;
+  StackTimes times;
+  for (auto* column : {&times.total_ns, &times.fast_ns, &times.slow_ns}) {
+    column->resize(evidence.stacks.stacks());
+  }
+  for (size_t i = 0; i < evidence.instances.size(); ++i) {
+    const Speed speed = analysis.speeds.by_instance[i];
+    for (uint64_t r = evidence.rows_begin(i); r < evidence.instances[i].rows_end; ++r) {
+      const stackmine::PathRow& row = evidence.rows[r];
+      const stackmine::PathNode& node = evidence.forest.nodes()[row.node];
+      if (!stackmine::CountsAs(node, kind, analysis.mined.runs_by_thread)) continue;
+      times.total_ns[node.stack] += row.cost_ns;
+      if (speed == Speed::kFast) times.fast_ns[node.stack] += row.cost_ns;
+      if (speed == Speed::kSlow) times.slow_ns[node.stack] += row.cost_ns;
+    }
+  }
+  for (auto* column : {&times.total_ns, &times.fast_ns, &times.slow_ns}) {
+    AddToCallers(evidence.stacks, *column);
+  }
+  return times;
+}
+
+template <typename Get>
+void WriteColumn(JsonWriter& json, std::string_view name, const std::vector<uint32_t>& kept,
+                 Get get) {
+  json.Key(name).BeginArray();
+  for (const uint32_t node : kept) json.Int(get(node));
+  json.EndArray();
+}
+
+Part FlamePart(const Analysis& analysis, StackKind kind, const PartOptions& options) {
+  const stackmine::StackTable& stacks = analysis.evidence.stacks;
+  const StackTimes times = TimesOf(analysis, kind);
+  const std::vector<uint32_t> kept = Heaviest(times.total_ns, options.flame_nodes);
+  std::vector<int64_t> place(stacks.stacks(), -1);
+  for (size_t i = 0; i < kept.size(); ++i) place[kept[i]] = static_cast<int64_t>(i);
+  // What the kept stacks do not show of their own time is at their callers.
+  int64_t left_out_ns = 0;
+  for (uint32_t s = 0; s < stacks.stacks(); ++s) {
+    const StackIndex parent = stacks.Parent(s);
+    const bool top = place[s] < 0 && (parent == kNoStack || place[parent] >= 0);
+    if (top) left_out_ns += times.total_ns[s];
+  }
+  FrameNames names(stacks);
+  JsonWriter json(JsonWriter::Style::kCompact);
+  json.BeginObject();
+  WriteColumn(json, "frame", kept, [&](uint32_t s) { return names.Number(stacks.Leaf(s)); });
+  WriteColumn(json, "parent", kept, [&](uint32_t s) {
+    return stacks.Parent(s) == kNoStack ? int64_t{-1} : place[stacks.Parent(s)];
+  });
+  WriteColumn(json, "total_ns", kept, [&](uint32_t s) { return times.total_ns[s]; });
+  WriteColumn(json, "fast_ns", kept, [&](uint32_t s) { return times.fast_ns[s]; });
+  WriteColumn(json, "slow_ns", kept, [&](uint32_t s) { return times.slow_ns[s]; });
+  names.WriteNames(json);
+  json.Field("fast_instances", analysis.speeds.fast).Field("slow_instances", analysis.speeds.slow);
+  json.Field("left_out_ns", left_out_ns).EndObject();
+  return {.name = "flame-" + std::string(Name(kind)), .json = json.Take()};
+}
+
+}  // namespace
+
+std::vector<Part> FlameParts(const Analysis& analysis, const PartOptions& options) {
+  return {FlamePart(analysis, StackKind::kWait, options),
+          FlamePart(analysis, StackKind::kRun, options)};
+}
+
+}  // namespace culprit::analyze
