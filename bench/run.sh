@@ -34,6 +34,11 @@ if wanted trace_file; then
   done
 fi
 
+if wanted unwind; then
+  echo; echo "== unwind"
+  build-bench/unwind_bench /usr/lib/*-linux-gnu/libc.so.6 /usr/bin/bash /usr/sbin/nginx /usr/sbin/mariadbd
+fi
+
 if wanted info; then
   [[ -d $work/windows-study-0 ]] ||
     "$culprit" synth --like windows-study --scale 0.02 --seed 1 -o "$work/windows-study-0" >/dev/null
@@ -47,6 +52,14 @@ if wanted waitgraph; then
     "$culprit" synth --like "$like" --traces 1 --seed 7 -o "$work/graph-$like" >/dev/null
     build-bench/waitgraph_bench "$work/graph-$like"/traces/*.ctrace
   done
+fi
+
+if wanted causality; then
+  for scale in 0.0125 0.025 0.05; do
+    "$culprit" synth --like drivers --scale "$scale" --seed 1 -o "$work/causality-$scale" >/dev/null
+  done
+  echo; echo "== causality: impact of all modules and eight contrasts on drivers, three sizes"
+  build-bench/causality_bench "$work"/causality-*
 fi
 
 if wanted catalog; then
@@ -97,8 +110,16 @@ if wanted perf_data; then
     figures "perf script"; peer=$(seconds)
     samples=$(perf report -i "$work/perf.data" --stats 2>/dev/null | awk '/ SAMPLE events:/ { print $3; exit }')
     for flags in "" "--no-symbols"; do
-      # shellcheck disable=SC2086 # no flag is no word
-      cpu "$culprit" import "$work/perf.data" -o "$work/import$flags" --jobs 1 $flags
+      # It takes less than a second: the best of three.
+      rm -f "$work/best"
+      for round in 1 2 3; do
+        # shellcheck disable=SC2086 # no flag is no word
+        cpu "$culprit" import "$work/perf.data" -o "$work/import$flags-$round" --jobs 1 $flags
+        if [[ ! -f $work/best ]] || awk '{ t[NR] = $1 + $2 } END { exit t[1] >= t[2] }' "$work/cpu" "$work/best"; then
+          cp "$work/cpu" "$work/best"
+        fi
+      done
+      cp "$work/best" "$work/cpu"
       figures "culprit import $flags"
       awk -v own="$(seconds)" -v peer="$peer" -v samples="$samples" 'BEGIN {
         printf "  %d samples, %.2f M/s of CPU time, %.1f times perf script\n", samples, samples / own / 1e6, peer / own }'

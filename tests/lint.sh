@@ -16,7 +16,14 @@ mapfile -t scripts < <(git ls-files 'do' '*.sh' '.ci/run')
 clang-format-14 --dry-run --Werror "${sources[@]}" || complain "run clang-format-14 -i on the files above"
 shellcheck "${scripts[@]}" || complain "shellcheck found something"
 
-for file in "${sources[@]}" "${scripts[@]}" $(git ls-files '*CMakeLists.txt' '*.cmake'); do
+if [[ -x web/node_modules/.bin/prettier ]]; then
+  (cd web && node_modules/.bin/prettier --log-level warn --check src test vite.config.ts) ||
+    complain "run npx prettier --write in web/"
+else
+  echo "lint: the sources of the page are not checked: no web/node_modules"
+fi
+
+for file in "${sources[@]}" "${scripts[@]}" $(git ls-files '*CMakeLists.txt' '*.cmake' '*.ts' '*.mjs' '*.css'); do
   head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || complain "$file: no SPDX line"
 done
 git grep -nIE '\b(TODO|FIXME|XXX)\b' -- src bench tests ':!tests/lint.sh' && complain "left undone, see above"

@@ -13,6 +13,7 @@ const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = [] {
     std::vector<Command> all;
     all.push_back(RecordCommand());
+    all.push_back(TopCommand());
     all.push_back(DumpCommand());
     all.push_back(MarkCommand());
     all.push_back(ImportCommand());
@@ -20,9 +21,17 @@ const std::vector<Command>& Commands() {
     all.push_back(SynthCommand());
     all.push_back(InfoCommand());
     all.push_back(ShowCommand());
+    all.push_back(AnalyzeCommand());
+    all.push_back(ServeCommand());
     all.push_back(MineCommand());
+    all.push_back(ImpactCommand());
+    all.push_back(ContrastCommand());
+    all.push_back(DiffCommand());
     std::vector<Command> signatures = SignaturesCommands();
     std::move(signatures.begin(), signatures.end(), std::back_inserter(all));
+    std::vector<Command> profile = ProfileCommands();
+    std::move(profile.begin(), profile.end(), std::back_inserter(all));
+    all.push_back(InferCommand());
     std::vector<Command> corpus = CorpusCommands();
     std::move(corpus.begin(), corpus.end(), std::back_inserter(all));
     all.push_back(ExportCommand());

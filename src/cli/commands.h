@@ -13,6 +13,7 @@
 namespace culprit::cli {
 
 Command RecordCommand();
+Command TopCommand();
 Command DumpCommand();
 Command MarkCommand();
 Command ImportCommand();
@@ -20,8 +21,15 @@ Command SymbolizeCommand();
 Command SynthCommand();
 Command InfoCommand();
 Command ShowCommand();
+Command AnalyzeCommand();
+Command ServeCommand();
 Command MineCommand();
+Command ImpactCommand();
+Command ContrastCommand();
+Command DiffCommand();
 std::vector<Command> SignaturesCommands();  // signatures add, list, edit, rm, coverage, check
+std::vector<Command> ProfileCommands();  // profile, profile merge, profile show
+Command InferCommand();
 Command ExportCommand();
 std::vector<Command> CorpusCommands();  // corpus add, list, rm, check
 Command CompletionCommand();

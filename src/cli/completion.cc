@@ -45,6 +45,12 @@ Words Groups(const std::vector<Command>& commands) {
   return groups;
 }
 
+// A group that is a command by itself too ("profile", "profile merge").
+bool IsCommand(const std::vector<Command>& commands, std::string_view group) {
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const Command& command) { return command.name == group; });
+}
+
 Words SecondWords(const std::vector<Command>& commands, std::string_view group) {
   Words words;
   for (const Command& command : commands) {
@@ -127,6 +133,21 @@ std::string BashValues(const std::vector<Command>& commands) {
     }
   }
   return text;
+}
+
+// Offers a group's second words, and finds out which command it is.
+std::string BashGroup(const std::vector<Command>& commands, const std::string& group) {
+  const Words words = SecondWords(commands, group);
+  std::string text = "    " + ShellQuoted(group) + ")\n      if ((COMP_CWORD == 2))";
+  if (!IsCommand(commands, group)) {
+    return text + "; then _culprit_words " + ShellQuoted(Join(words)) +
+           "; return; fi\n      name+=\" ${COMP_WORDS[2]}\" ;;\n";
+  }
+  text += " && [[ $cur != -* ]]; then\n        _culprit_files\n";
+  text += "        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W " +
+          ShellQuoted(Join(words)) + " -- \"$cur\")\n        return\n      fi\n";
+  return text + "      case ${COMP_WORDS[2]} in " + Join(words, "|") +
+         ") name+=\" ${COMP_WORDS[2]}\" ;; esac ;;\n";
 }
 
 std::string BashFlagsAndOperands(const std::vector<Command>& commands) {
@@ -248,11 +269,7 @@ _culprit() {
   if ((COMP_CWORD == 1)); then
     _culprit_words ')";
   text += Join(FirstWords(commands)) + " --help --version'\n    return\n  fi\n  case $name in\n";
-  for (const std::string& group : Groups(commands)) {
-    text += "    " + ShellQuoted(group) + ")\n      if ((COMP_CWORD == 2)); then _culprit_words " +
-            ShellQuoted(Join(SecondWords(commands, group))) +
-            "; return; fi\n      name+=\" ${COMP_WORDS[2]}\" ;;\n";
-  }
+  for (const std::string& group : Groups(commands)) text += BashGroup(commands, group);
   text += "  esac\n  case \"$name $prev\" in\n" + BashValues(commands);
   text += "  esac\n  case $name in\n" + BashFlagsAndOperands(commands);
   return text + "  esac\n}\ncomplete -F _culprit culprit\n";
@@ -274,14 +291,20 @@ std::string ZshCompletion(const std::vector<Command>& commands) {
   }
   text += "    )\n    _describe command items\n    return\n  fi\n  case $name in\n";
   for (const std::string& group : Groups(commands)) {
-    text += "    " + ShellQuoted(group) + ")\n      if (( CURRENT == 3 )); then\n        items=(\n";
+    const bool command_too = IsCommand(commands, group);
+    text += "    " + ShellQuoted(group) + ")\n      if (( CURRENT == 3 ))" +
+            (command_too ? " && [[ $words[3] != -* ]]" : "") + "; then\n        items=(\n";
     for (const Command& command : commands) {
       if (GroupOf(command) != group) continue;
       text += "          " + ZshItem(LastWord(command), command.summary) + "\n";
     }
-    text +=
-        "        )\n        _describe command items\n        return\n      fi\n"
-        "      name+=\" $words[3]\"\n      shift words\n      (( CURRENT-- ))\n      ;;\n";
+    text += "        )\n        _describe command items\n";
+    if (command_too) text += "        _files\n";
+    text += "        return\n      fi\n";
+    if (command_too)
+      text += "      case $words[3] in\n      " + Join(SecondWords(commands, group), "|") + ")\n";
+    text += "      name+=\" $words[3]\"\n      shift words\n      (( CURRENT-- ))\n      ;;\n";
+    if (command_too) text += "      esac\n      ;;\n";
   }
   text += "  esac\n  shift words\n  (( CURRENT-- ))\n  case $name in\n";
   for (const Command& command : commands) text += ZshCommand(command, commands);
@@ -305,8 +328,10 @@ std::string FishCompletion(const std::vector<Command>& commands) {
             FishQuoted(command.summary) + "\n";
   }
   for (const std::string& group : Groups(commands)) {
-    text += program + " -n __fish_use_subcommand -a " + group + " -d " +
-            FishQuoted("commands about " + group) + "\n";
+    if (!IsCommand(commands, group)) {
+      text += program + " -n __fish_use_subcommand -a " + group + " -d " +
+              FishQuoted("commands about " + group) + "\n";
+    }
     const std::string inside = "__fish_seen_subcommand_from " + group +
                                "; and not __fish_seen_subcommand_from " +
                                Join(SecondWords(commands, group));

@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/mine_facts.h"
+#include "stackmine/known_clusters.h"
 #include "stackmine/signature_store.h"
 
 namespace culprit::cli {
@@ -25,27 +26,11 @@ Result<int> RunMine(const Arguments& arguments, Output& output) {
       if (!first.metrics.examples.empty()) {
         output.Note("next: " + ShowCommand(facts, first.metrics.examples.front()));
       }
-      output.Note("next: culprit signatures add NAME --from " + first.id + " " + path);
+      output.Note("next: culprit signatures add --from " + first.id + " " + path + " --name NAME");
     }
   }
   const stackmine::Evidence& evidence = facts.evidence;
   return evidence.traces.empty() && !evidence.unreadable.empty() ? 1 : 0;
-}
-
-// Ignored ones do not take the places of what somebody should look at.
-void MarkKnown(const MineSettings& settings, MineFacts& facts) {
-  facts.known = stackmine::MatchClusters(facts.evidence, facts.result, facts.signatures,
-                                         settings.mine.clustering);
-  std::vector<bool> ignored(facts.known.size());
-  for (size_t i = 0; i < ignored.size(); ++i) ignored[i] = facts.IsIgnored(i);
-  std::vector<stackmine::ClusterMatch> known;
-  for (const bool wanted : {false, true}) {
-    for (size_t i = 0; i < ignored.size(); ++i) {
-      if (ignored[i] == wanted) known.push_back(facts.known[i]);
-    }
-  }
-  facts.known = std::move(known);
-  stackmine::RankLast(facts.evidence, ignored, facts.result);
 }
 
 }  // namespace
@@ -70,7 +55,8 @@ Result<MineFacts> GatherMine(const std::string& path, const MineSettings& settin
   CULPRIT_ASSIGN(facts.signatures, stackmine::ReadStore(store));
   CULPRIT_ASSIGN(facts.evidence, stackmine::GatherEvidence(path, settings.gather, progress));
   facts.result = stackmine::MineClusters(facts.evidence, settings.mine);
-  MarkKnown(settings, facts);
+  facts.known = stackmine::MatchAndRank(facts.evidence, facts.signatures, settings.mine.clustering,
+                                        facts.result);
   return facts;
 }
 

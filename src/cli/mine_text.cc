@@ -355,7 +355,10 @@ std::string Blocks(const MineFacts& facts, StackKind kind, std::string_view titl
 std::string NothingFound(const MineFacts& facts) {
   const stackmine::MineResult& result = facts.result;
   const int64_t most_ns = std::max(result.wait_ns, result.run_ns);
-  if (facts.evidence.traces.empty()) return "\nThere are no traces.\n";
+  if (facts.evidence.traces.empty()) {
+    return facts.evidence.unreadable.empty() ? "\nThere are no traces.\n"
+                                             : "\nNo trace could be read.\n";
+  }
   if (facts.evidence.instances.empty()) {
     return "\nThere are no instances to look at; --auto, --scenario and --slower-than choose "
            "them.\n";

@@ -86,6 +86,18 @@ Status ReadLabels(const Arguments& arguments, RecordOptions& options) {
   return {};
 }
 
+Status ReadProbes(const Arguments& arguments, RecordOptions& options) {
+  for (const std::string& text : arguments.All("--usdt")) {
+    CULPRIT_ASSIGN(record::InstanceProbe probe, record::ParseUsdtProbe(text));
+    options.probes.push_back(std::move(probe));
+  }
+  for (const std::string& text : arguments.All("--user-event")) {
+    CULPRIT_ASSIGN(record::InstanceProbe probe, record::ParseEventProbe(text));
+    options.probes.push_back(std::move(probe));
+  }
+  return {};
+}
+
 Result<RecordOptions> ReadOptions(const Arguments& arguments) {
   RecordOptions options;
   CULPRIT_TRY(ReadTarget(arguments, options));
@@ -95,6 +107,7 @@ Result<RecordOptions> ReadOptions(const Arguments& arguments) {
   options.duration_ns = arguments.DurationNs("--for");
   options.syscalls = arguments.Has("--syscalls");
   options.marks = arguments.Has("--marks");
+  CULPRIT_TRY(ReadProbes(arguments, options));
   options.symbols = !arguments.Has("--no-symbols");
   const uint64_t frequency = arguments.Number("--frequency");
   if (frequency > 10'000) return Error{.message = "--frequency goes up to 10000 a second"};
@@ -216,10 +229,18 @@ Command RecordCommand() {
                 {.name = "--cgroup",
                  .kind = ValueKind::kText,
                  .value = "PATH",
-                 .help = "record the processes of this cgroup and their children"},
+                 .help = "record the processes of this cgroup, also those that join it later"},
                 {.name = "--system", .letter = 'a', .help = "record every thread"},
                 {.name = "--syscalls", .help = "record system calls too"},
                 {.name = "--marks", .help = "record what programs write to trace_marker"},
+                {.name = "--usdt",
+                 .kind = ValueKind::kText,
+                 .value = "[FILE:]PROVIDER:BEGIN..END[=NAME]",
+                 .help = "instances between two USDT probes of a thread; may be repeated"},
+                {.name = "--user-event",
+                 .kind = ValueKind::kText,
+                 .value = "[GROUP:]BEGIN..END[=NAME]",
+                 .help = "the same between two trace events, of user_events if no group is named"},
                 {.name = "--frequency",
                  .letter = 'F',
                  .kind = ValueKind::kNumber,

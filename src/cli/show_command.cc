@@ -5,6 +5,7 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/shell_word.h"
 #include "cli/show_graph.h"
 #include "cli/show_path.h"
 #include "cli/show_target.h"
@@ -41,12 +42,27 @@ std::string ChoicesJson(const InstanceChoices& choices) {
   return json.Take() + "\n";
 }
 
+InstanceWish WishOf(const Arguments& arguments) {
+  return {.automatic = arguments.Has("--auto"),
+          .found = {.idle = arguments.All("--idle"), .not_idle = arguments.All("--not-idle")}};
+}
+
+// The command that shows this instance, found as it was found here.
+std::string NextCommand(const Arguments& arguments, const std::string& instance) {
+  return "next: culprit show " + ShellWord(arguments.operands().front()) + " " +
+         ShellWord(instance) + InstanceFlagsText(WishOf(arguments));
+}
+
 Result<int> ListInstances(const Arguments& arguments, const std::string& within, Output& output) {
   const std::string& path = arguments.operands().front();
   const size_t top = arguments.Has("--max-lines") ? arguments.Number("--max-lines") : 20;
-  CULPRIT_ASSIGN(
-      const InstanceChoices choices,
-      SlowestInstances(path, within, arguments.Text("--scenario"), top, output.progress()));
+  CULPRIT_ASSIGN(const InstanceChoices choices,
+                 SlowestInstances(path,
+                                  {.within = within,
+                                   .scenario = arguments.Text("--scenario"),
+                                   .top = top,
+                                   .instances = WishOf(arguments)},
+                                  output.progress()));
   if (arguments.Has("--json")) {
     output.Print(ChoicesJson(choices));
     return 0;
@@ -69,13 +85,13 @@ Result<int> ListInstances(const Arguments& arguments, const std::string& within,
   }
   const std::string_view source = SourceText(choices.rows.front().source);
   if (!source.empty()) output.Note(std::string(source));
-  output.Note("next: culprit show " + path + " " + choices.rows.front().name);
+  output.Note(NextCommand(arguments, choices.rows.front().name));
   return 0;
 }
 
 // ---- one instance
 
-void PrintHead(const ShownInstance& shown, const ShowText& text, Output& output) {
+void PrintHead(const ShownInstance& shown, const waitgraph::SegmentText& text, Output& output) {
   const trace::Instance& instance = shown.instance();
   const trace::Metadata& metadata = shown.trace.trace->metadata;
   output.Print(report::Heading(shown.scenario() + "  " + FormatDuration(instance.dur_ns()) + "  " +
@@ -103,8 +119,8 @@ ShowLimits LimitsOf(const Arguments& arguments) {
   return limits;
 }
 
-int ShowGraph(const Arguments& arguments, const ShownInstance& shown, const ShowText& text,
-              Output& output) {
+int ShowGraph(const Arguments& arguments, const ShownInstance& shown,
+              const waitgraph::SegmentText& text, Output& output) {
   const waitgraph::WaitGraph graph =
       waitgraph::BuildWaitGraph(*shown.trace.timelines, shown.instance());
   const int64_t total_ns = shown.instance().dur_ns();
@@ -122,13 +138,12 @@ int ShowGraph(const Arguments& arguments, const ShownInstance& shown, const Show
   output.Print(
       report::Heading("wait graph, " + FormatCount(graph.nodes.size()) + " nodes", output.color()));
   output.Print(TreeText(tree, total_ns, LimitsOf(arguments), output.width()));
-  output.Note("next: culprit show " + arguments.operands()[0] + " " + arguments.operands()[1] +
-              " --path");
+  output.Note(NextCommand(arguments, arguments.operands()[1]) + " --path");
   return 0;
 }
 
-int ShowPath(const Arguments& arguments, const ShownInstance& shown, const ShowText& text,
-             Output& output) {
+int ShowPath(const Arguments& arguments, const ShownInstance& shown,
+             const waitgraph::SegmentText& text, Output& output) {
   const waitgraph::CriticalPath path =
       waitgraph::FindCriticalPath(*shown.trace.timelines, shown.instance());
   const int64_t total_ns = shown.instance().dur_ns();
@@ -152,7 +167,7 @@ int ShowPath(const Arguments& arguments, const ShownInstance& shown, const ShowT
   }
   output.Print("\n" + report::Heading("who owned the time", output.color()));
   output.Print(OwnersText(text, path, 8, output.width(), output.color()));
-  output.Note("next: culprit show " + arguments.operands()[0] + " " + arguments.operands()[1] +
+  output.Note(NextCommand(arguments, arguments.operands()[1]) +
               (arguments.Has("--lanes") ? " --graph" : " --lanes"));
   return 0;
 }
@@ -166,8 +181,9 @@ Result<int> RunShow(const Arguments& arguments, Output& output) {
   if (is_folder && operands[1].find(':') == std::string::npos) {
     return ListInstances(arguments, operands[1], output);
   }
-  CULPRIT_ASSIGN(const ShownInstance shown, FindShownInstance(operands[0], operands[1]));
-  const ShowText text(*shown.trace.timelines, arguments.Number("--frames"));
+  CULPRIT_ASSIGN(const ShownInstance shown,
+                 FindShownInstance(operands[0], operands[1], WishOf(arguments)));
+  const waitgraph::SegmentText text(*shown.trace.timelines, arguments.Number("--frames"));
   return arguments.Has("--graph") ? ShowGraph(arguments, shown, text, output)
                                   : ShowPath(arguments, shown, text, output);
 }
@@ -195,8 +211,17 @@ std::vector<Flag> ShowFlags() {
            .default_text = "3"},
           {.name = "--scenario",
            .kind = ValueKind::kText,
-           .value = "NAME",
-           .help = "list only instances of this scenario"},
+           .value = "GLOB",
+           .help = "list only instances of such scenarios"},
+          {.name = "--auto", .help = "find instances even where they are marked"},
+          {.name = "--idle",
+           .kind = ValueKind::kText,
+           .value = "GLOB",
+           .help = "where instances are found: waits with such a frame are idle"},
+          {.name = "--not-idle",
+           .kind = ValueKind::kText,
+           .value = "GLOB",
+           .help = "where instances are found: waits with such a frame are never idle"},
           {.name = "--json", .help = "print JSON, nothing left out"},
           {.name = "--dot", .help = "print a graph for Graphviz's dot"}};
 }

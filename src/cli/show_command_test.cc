@@ -210,6 +210,18 @@ TEST_F(ShowCommandTest, ATraceWithoutInstancesStillHasSomethingToShow) {
   EXPECT_EQ(sum_ns, shown["dur_ns"]);
 }
 
+TEST_F(ShowCommandTest, FoundInstancesCanBeAskedForWhereOthersAreMarked) {
+  const std::string path = WriteExample();
+  ASSERT_EQ(Show({path, "--auto"}), 0);
+  EXPECT_FALSE(Shows("Checkout")) << out();
+  EXPECT_NE(err().find("next: culprit show " + path + " 0 --auto\n"), std::string::npos) << err();
+  ASSERT_EQ(Show({path, "0", "--auto", "--not-idle", "shop!*"}), 0);
+  EXPECT_NE(err().find(" 0 --auto --not-idle 'shop!*' --lanes\n"), std::string::npos) << err();
+  ASSERT_EQ(Show({path, "--scenario", "Check*"}), 0);
+  EXPECT_TRUE(Shows("Checkout")) << out();
+  EXPECT_FALSE(Shows("Browse")) << out();
+}
+
 TEST_F(ShowCommandTest, SimulatedInstancesConserveTime) {
   const std::string path = folder_ / "synth";
   BufferOutput silent;

@@ -45,9 +45,10 @@ uint32_t Elsewhere(const WaitGraph& graph, uint32_t index) {
 
 }  // namespace
 
-ShowTree GraphTree(const ShowText& text, const WaitGraph& graph) {
+ShowTree GraphTree(const waitgraph::SegmentText& text, const WaitGraph& graph) {
   auto order = std::make_shared<std::vector<uint32_t>>(PreOrder(graph));
-  std::vector<uint32_t> place(graph.nodes.size());
+  auto places = std::make_shared<std::vector<uint32_t>>(graph.nodes.size());
+  std::vector<uint32_t>& place = *places;
   ShowTree tree;
   for (uint32_t i = 0; i < order->size(); ++i) {
     const GraphNode& node = graph.nodes[(*order)[i]];
@@ -67,10 +68,21 @@ ShowTree GraphTree(const ShowText& text, const WaitGraph& graph) {
     }
     return line;
   };
+  tree.links = [order, places, &graph](size_t i, const std::vector<bool>& shown) {
+    std::vector<uint32_t> links;
+    const uint32_t index = (*order)[i];
+    const GraphNode& node = graph.nodes[index];
+    for (uint32_t child = node.children_begin; child < node.children_end; ++child) {
+      const uint32_t to = (*places)[child];
+      if (graph.nodes[child].found_by != index && shown[to]) links.push_back(to);
+    }
+    return links;
+  };
   return tree;
 }
 
-std::string GraphJson(const ShowText& text, const ShownInstance& shown, const WaitGraph& graph) {
+std::string GraphJson(const waitgraph::SegmentText& text, const ShownInstance& shown,
+                      const WaitGraph& graph) {
   const trace::Instance& instance = shown.instance();
   JsonWriter json;
   json.BeginObject().Field("trace", shown.trace.name).Field("instance", shown.name());

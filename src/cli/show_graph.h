@@ -8,16 +8,16 @@
 #include <string>
 
 #include "cli/show_target.h"
-#include "cli/show_text.h"
 #include "cli/show_tree.h"
+#include "waitgraph/segment_text.h"
 #include "waitgraph/wait_graph.h"
 
 namespace culprit::cli {
 
 // Keeps references; `text` and `graph` must outlive the tree.
-ShowTree GraphTree(const ShowText& text, const waitgraph::WaitGraph& graph);
+ShowTree GraphTree(const waitgraph::SegmentText& text, const waitgraph::WaitGraph& graph);
 
-std::string GraphJson(const ShowText& text, const ShownInstance& shown,
+std::string GraphJson(const waitgraph::SegmentText& text, const ShownInstance& shown,
                       const waitgraph::WaitGraph& graph);
 
 }  // namespace culprit::cli

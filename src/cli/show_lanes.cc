@@ -75,7 +75,8 @@ std::string_view OnPath(SegmentKind kind) {
 
 using Cells = std::vector<std::string>;
 
-Cells LaneOf(const ShowText& text, const CriticalPath& path, ThreadId thread, const Scale& scale) {
+Cells LaneOf(const waitgraph::SegmentText& text, const CriticalPath& path, ThreadId thread,
+             const Scale& scale) {
   Cells cells(scale.columns);
   for (size_t c = 0; c < cells.size(); ++c) {
     cells[c] = OffPath(text.timelines(), thread, scale.MiddleOf(c));
@@ -110,6 +111,62 @@ std::vector<uint32_t> WakeUps(const CriticalPath& path, std::vector<ThreadId>& w
   return waits;
 }
 
+// What a waker was doing when it ended a wait; empty where the trace does not say.
+std::string WakingPlace(const waitgraph::SegmentText& text, const Segment& wait, ThreadId waker) {
+  const waitgraph::EventIndex unwait = text.timelines().UnwaitOf(wait.event);
+  if (unwait == waitgraph::kNoEvent) return {};
+  const trace::Event& event = text.timelines().event(unwait);
+  if (event.thread != waker) return {};
+  const std::string frames = text.Frames(event.stack);
+  const std::string leaf = frames.substr(0, frames.find(" < "));
+  return leaf.empty() ? leaf : " in " + leaf;
+}
+
+std::string Joined(const Cells& cells) {
+  std::string line = std::accumulate(cells.begin(), cells.end(), std::string());
+  return line.erase(line.find_last_not_of(' ') + 1);
+}
+
+// The propagation of delays, drawn in the gaps between lanes: gap i lies below
+// lane i. An arrow ends at the thread that was woken.
+class Arrows {
+ public:
+  Arrows(size_t lanes, size_t columns) : gaps_(lanes, Cells(columns, " ")), used_(lanes) {}
+
+  void Draw(size_t waker, size_t woken, size_t column) {
+    for (size_t gap = std::min(waker, woken); gap < std::max(waker, woken); ++gap) {
+      const bool is_tip = woken < waker ? gap == woken : gap + 1 == woken;
+      std::string& cell = gaps_[gap][column];
+      if (is_tip) cell = woken < waker ? "↑" : "↓";
+      if (!is_tip && cell == " ") cell = "│";
+      used_[gap] = true;
+    }
+  }
+  bool used(size_t gap) const { return used_[gap]; }
+  const Cells& gap(size_t gap) const { return gaps_[gap]; }
+
+ private:
+  std::vector<Cells> gaps_;
+  std::vector<bool> used_;
+};
+
+std::string Legend(const waitgraph::SegmentText& text, const CriticalPath& path,
+                   const trace::Instance& instance, const std::vector<uint32_t>& wake_ups,
+                   const std::vector<ThreadId>& waker_of) {
+  std::string out =
+      "on the path █ runs ▒ ready ▓ device; off it ▁ runs : ready · waits; numbers: woken\n";
+  for (size_t n = 0; n < wake_ups.size(); ++n) {
+    const Segment& wait = path.segments[wake_ups[n]];
+    const ThreadId waker = waker_of[wake_ups[n]];
+    out += "(" + std::to_string(n + 1) + ") +" + FormatDuration(wait.end_ns - instance.t0_ns) +
+           "  " +
+           report::PlainText(text.Thread(waker) + WakingPlace(text, wait, waker) + " → " +
+                             text.Describe(wait)) +
+           ", " + FormatDuration(wait.dur_ns()) + "\n";
+  }
+  return out;
+}
+
 std::string Fitted(std::string label, size_t columns) {
   if (report::CodePoints(label) > columns) {
     label.resize(report::CodePointOffset(label, columns - 1));
@@ -120,7 +177,7 @@ std::string Fitted(std::string label, size_t columns) {
 
 }  // namespace
 
-std::string LanesText(const ShowText& text, const CriticalPath& path,
+std::string LanesText(const waitgraph::SegmentText& text, const CriticalPath& path,
                       const trace::Instance& instance, size_t max_lanes, size_t width) {
   std::vector<ThreadId> threads = ThreadsOf(path);
   const size_t hidden = threads.size() > max_lanes ? threads.size() - max_lanes : 0;
@@ -137,25 +194,29 @@ std::string LanesText(const ShowText& text, const CriticalPath& path,
                        .columns = std::max<size_t>(20, room)};
   std::vector<ThreadId> waker_of;
   const std::vector<uint32_t> wake_ups = WakeUps(path, waker_of);
-  std::string out;
-  for (const ThreadId thread : threads) {
-    Cells cells = LaneOf(text, path, thread, scale);
-    for (size_t n = 0; n < wake_ups.size(); ++n) {
-      const Segment& wait = path.segments[wake_ups[n]];
-      if (wait.thread == thread) cells[scale.ColumnOf(wait.end_ns - 1)] = std::to_string(n + 1);
-    }
-    out += Fitted(report::PlainText(text.Thread(thread)), label_columns) + "  │";
-    out += std::accumulate(cells.begin(), cells.end(), std::string()) + "\n";
-  }
-  if (hidden > 0) out += "… " + FormatCount(hidden) + " more threads\n";
-  out += "on the path █ runs ▒ ready ▓ device; off it ▁ runs : ready · waits; numbers: woken\n";
+  std::map<ThreadId, size_t> lane_of;
+  for (const ThreadId thread : threads) lane_of.emplace(thread, lane_of.size());
+  std::vector<Cells> lanes;
+  for (const ThreadId thread : threads) lanes.push_back(LaneOf(text, path, thread, scale));
+  Arrows arrows(lanes.size(), scale.columns);
   for (size_t n = 0; n < wake_ups.size(); ++n) {
     const Segment& wait = path.segments[wake_ups[n]];
-    out += "(" + std::to_string(n + 1) + ") +" + FormatDuration(wait.end_ns - instance.t0_ns) +
-           "  " + text.Thread(waker_of[wake_ups[n]]) + " → " + text.Describe(wait) + ", " +
-           FormatDuration(wait.dur_ns()) + "\n";
+    const auto woken = lane_of.find(wait.thread);
+    const auto waker = lane_of.find(waker_of[wake_ups[n]]);
+    if (woken == lane_of.end()) continue;
+    const size_t column = scale.ColumnOf(wait.end_ns - 1);
+    lanes[woken->second][column] = std::to_string(n + 1);
+    if (waker != lane_of.end()) arrows.Draw(waker->second, woken->second, column);
   }
-  return out;
+  std::string out;
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    out += Fitted(report::PlainText(text.Thread(threads[i])), label_columns) + "  │";
+    out += Joined(lanes[i]) + "\n";
+    if (!arrows.used(i)) continue;
+    out += std::string(label_columns + 2, ' ') + "│" + Joined(arrows.gap(i)) + "\n";
+  }
+  if (hidden > 0) out += "… " + FormatCount(hidden) + " more threads\n";
+  return out + Legend(text, path, instance, wake_ups, waker_of);
 }
 
 }  // namespace culprit::cli

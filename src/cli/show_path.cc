@@ -23,7 +23,7 @@ namespace {
 // What two segments must share to be one line.
 using Likeness = std::tuple<uint32_t, SegmentKind, uint32_t, uint8_t, uint32_t>;
 
-Likeness LikenessOf(const ShowText& text, const Segment& s, uint32_t parent) {
+Likeness LikenessOf(const waitgraph::SegmentText& text, const Segment& s, uint32_t parent) {
   const uint32_t stack =
       s.event == kNoEvent || s.kind == SegmentKind::kReady || s.kind == SegmentKind::kUnattributed
           ? UINT32_MAX
@@ -38,7 +38,7 @@ struct Merged {
 };
 
 // Neighbours under one parent that are leaves of the same kind.
-Merged MergeNeighbours(const ShowText& text, const CriticalPath& path) {
+Merged MergeNeighbours(const waitgraph::SegmentText& text, const CriticalPath& path) {
   Merged merged;
   std::vector<uint32_t> node_of(path.segments.size());
   std::map<uint32_t, uint32_t> last;  // by parent node: its last child
@@ -64,7 +64,7 @@ Merged MergeNeighbours(const ShowText& text, const CriticalPath& path) {
 }
 
 // All that are alike under one parent; then again in pre-order, longest first.
-Merged MergeAll(const ShowText& text, const CriticalPath& path) {
+Merged MergeAll(const waitgraph::SegmentText& text, const CriticalPath& path) {
   Merged all;
   std::vector<uint32_t> node_of(path.segments.size());
   std::map<Likeness, uint32_t> known;
@@ -109,7 +109,7 @@ Merged MergeAll(const ShowText& text, const CriticalPath& path) {
 
 }  // namespace
 
-ShowTree PathTree(const ShowText& text, const CriticalPath& path, bool sum) {
+ShowTree PathTree(const waitgraph::SegmentText& text, const CriticalPath& path, bool sum) {
   auto merged = std::make_shared<Merged>(sum ? MergeAll(text, path) : MergeNeighbours(text, path));
   ShowTree tree;
   tree.nodes = merged->nodes;
@@ -122,8 +122,8 @@ ShowTree PathTree(const ShowText& text, const CriticalPath& path, bool sum) {
   return tree;
 }
 
-std::string OwnersText(const ShowText& text, const CriticalPath& path, size_t top, size_t width,
-                       bool color) {
+std::string OwnersText(const waitgraph::SegmentText& text, const CriticalPath& path, size_t top,
+                       size_t width, bool color) {
   struct Owned {
     int64_t dur_ns = 0;
     uint64_t segments = 0;
@@ -168,7 +168,8 @@ std::string OwnersText(const ShowText& text, const CriticalPath& path, size_t to
   return table.ToText(width, color);
 }
 
-std::string PathJson(const ShowText& text, const ShownInstance& shown, const CriticalPath& path) {
+std::string PathJson(const waitgraph::SegmentText& text, const ShownInstance& shown,
+                     const CriticalPath& path) {
   const trace::Instance& instance = shown.instance();
   JsonWriter json;
   json.BeginObject().Field("trace", shown.trace.name).Field("instance", shown.name());

@@ -9,25 +9,26 @@
 #include <string>
 
 #include "cli/show_target.h"
-#include "cli/show_text.h"
 #include "cli/show_tree.h"
 #include "waitgraph/critical_path.h"
+#include "waitgraph/segment_text.h"
 
 namespace culprit::cli {
 
 // Keeps references; `text` and `path` must outlive the tree.
-ShowTree PathTree(const ShowText& text, const waitgraph::CriticalPath& path, bool sum);
+ShowTree PathTree(const waitgraph::SegmentText& text, const waitgraph::CriticalPath& path,
+                  bool sum);
 
 // A table of owners (thread or device, and what it did), longest first; its rows
 // and rest sum to the instance.
-std::string OwnersText(const ShowText& text, const waitgraph::CriticalPath& path, size_t top,
-                       size_t width, bool color);
+std::string OwnersText(const waitgraph::SegmentText& text, const waitgraph::CriticalPath& path,
+                       size_t top, size_t width, bool color);
 
 // A lane for each thread of the path, and numbered wake-ups.
-std::string LanesText(const ShowText& text, const waitgraph::CriticalPath& path,
+std::string LanesText(const waitgraph::SegmentText& text, const waitgraph::CriticalPath& path,
                       const trace::Instance& instance, size_t max_lanes, size_t width);
 
-std::string PathJson(const ShowText& text, const ShownInstance& shown,
+std::string PathJson(const waitgraph::SegmentText& text, const ShownInstance& shown,
                      const waitgraph::CriticalPath& path);
 
 }  // namespace culprit::cli

@@ -7,11 +7,12 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/glob.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "cli/shell_word.h"
 #include "corpus/corpus.h"
 #include "trace/trace_reader.h"
-#include "waitgraph/auto_instances.h"
 
 namespace culprit::cli {
 namespace {
@@ -23,8 +24,8 @@ bool IsFolder(const std::string& path) {
   return std::filesystem::is_directory(path, code);
 }
 
-void UseFoundInstances(ShownTrace& shown) {
-  const waitgraph::AutoInstances found = waitgraph::FindInstances(*shown.timelines);
+void UseFoundInstances(const waitgraph::AutoInstanceOptions& options, ShownTrace& shown) {
+  const waitgraph::AutoInstances found = waitgraph::FindInstances(*shown.timelines, options);
   shown.source = InstanceSource::kFound;
   shown.instances = found.instances;
   for (const trace::Instance& instance : found.instances) {
@@ -45,30 +46,39 @@ void UseThreads(ShownTrace& shown) {
   }
 }
 
-Result<ShownTrace> Load(const std::string& file, const std::string& name,
-                        const std::string& prefix) {
+void UseOwnInstances(ShownTrace& shown) {
+  shown.instances = shown.trace->instances;
+  for (const trace::Instance& instance : shown.instances) {
+    shown.scenarios.emplace_back(shown.trace->dictionary.Text(instance.scenario));
+  }
+}
+
+Result<ShownTrace> Load(const std::string& file, const std::string& name, const std::string& prefix,
+                        const InstanceWish& wish) {
   CULPRIT_ASSIGN(trace::Trace trace, trace::ReadTrace(file));
   ShownTrace shown;
   shown.name = name;
   shown.prefix = prefix;
   shown.trace = std::make_unique<trace::Trace>(std::move(trace));
   shown.timelines = std::make_unique<waitgraph::Timelines>(*shown.trace);
-  shown.instances = shown.trace->instances;
-  for (const trace::Instance& instance : shown.instances) {
-    shown.scenarios.emplace_back(shown.trace->dictionary.Text(instance.scenario));
-  }
-  if (shown.instances.empty()) UseFoundInstances(shown);
+  if (!wish.automatic) UseOwnInstances(shown);
+  if (shown.instances.empty()) UseFoundInstances(wish.found, shown);
   if (shown.instances.empty()) UseThreads(shown);
   return shown;
 }
 
-Result<ShownTrace> LoadFromCorpus(const corpus::Corpus& corpus, const std::string& name) {
+Result<ShownTrace> LoadFromCorpus(const corpus::Corpus& corpus, const std::string& name,
+                                  const InstanceWish& wish) {
   CULPRIT_ASSIGN(const corpus::TraceRow row, corpus.Find(name));
-  return Load(corpus.TracePath(row), name, name + ":");
+  return Load(corpus.TracePath(row), name, name + ":", wish);
 }
 
-void Keep(InstanceChoices& choices, InstanceChoice choice, const std::string& scenario) {
-  if (!scenario.empty() && choice.scenario != scenario) return;
+bool IsWanted(const std::string& scenario, const ChoiceWish& wish) {
+  return wish.scenario.empty() || MatchesGlob(wish.scenario, scenario);
+}
+
+void Keep(InstanceChoices& choices, InstanceChoice choice, const ChoiceWish& wish) {
+  if (!IsWanted(choice.scenario, wish)) return;
   ++choices.instances;
   choices.rows.push_back(std::move(choice));
 }
@@ -83,7 +93,7 @@ void Cut(InstanceChoices& choices, size_t top) {
   if (choices.rows.size() > top) choices.rows.resize(top);
 }
 
-InstanceChoices ChoicesOf(const ShownTrace& shown, const std::string& scenario, size_t top) {
+InstanceChoices ChoicesOf(const ShownTrace& shown, const ChoiceWish& wish) {
   InstanceChoices choices;
   for (size_t i = 0; i < shown.instances.size(); ++i) {
     const trace::Instance& instance = shown.instances[i];
@@ -94,21 +104,21 @@ InstanceChoices ChoicesOf(const ShownTrace& shown, const std::string& scenario, 
           .begin_ns = instance.t0_ns - shown.trace->metadata.begin_ns,
           .dur_ns = instance.dur_ns(),
           .source = shown.source},
-         scenario);
+         wish);
   }
-  Cut(choices, top);
+  Cut(choices, wish.top);
   return choices;
 }
 
 // What the catalog knows needs no trace to be opened.
 Status AddFromCatalog(const corpus::Corpus& corpus, const std::vector<corpus::TraceRow>& rows,
-                      const std::string& wanted, size_t top, InstanceChoices& choices) {
+                      const ChoiceWish& wish, InstanceChoices& choices) {
   CULPRIT_ASSIGN(const std::vector<corpus::ScenarioRow> scenarios, corpus.Scenarios());
   std::unordered_map<int64_t, int64_t> begins_ns;
   for (const corpus::TraceRow& row : rows) begins_ns[row.id] = row.begin_ns;
   for (const corpus::ScenarioRow& scenario : scenarios) {
-    if (!wanted.empty() && scenario.name != wanted) continue;
-    CULPRIT_ASSIGN(const auto instances, corpus.Instances(scenario.name, top));
+    if (!IsWanted(scenario.name, wish)) continue;
+    CULPRIT_ASSIGN(const auto instances, corpus.Instances(scenario.name, wish.top));
     for (const corpus::InstanceRow& row : instances) {
       choices.rows.push_back({.name = row.trace_name + ":" + std::to_string(row.index),
                               .scenario = row.scenario,
@@ -122,20 +132,22 @@ Status AddFromCatalog(const corpus::Corpus& corpus, const std::vector<corpus::Tr
   return {};
 }
 
-Result<InstanceChoices> CorpusChoices(const std::string& path, const std::string& scenario,
-                                      size_t top, Progress& progress) {
+Result<InstanceChoices> CorpusChoices(const std::string& path, const ChoiceWish& wish,
+                                      Progress& progress) {
   CULPRIT_ASSIGN(const corpus::Corpus corpus, corpus::Corpus::Open(path));
   CULPRIT_ASSIGN(std::vector<corpus::TraceRow> rows, corpus.List());
   InstanceChoices choices;
-  CULPRIT_TRY(AddFromCatalog(corpus, rows, scenario, top, choices));
-  // Traces without instances of their own have to be read.
-  std::erase_if(rows, [](const corpus::TraceRow& row) { return row.instances != 0; });
+  if (!wish.instances.automatic) {
+    CULPRIT_TRY(AddFromCatalog(corpus, rows, wish, choices));
+    // Traces without instances of their own have to be read.
+    std::erase_if(rows, [](const corpus::TraceRow& row) { return row.instances != 0; });
+  }
   std::vector<InstanceChoices> found(rows.size());
   progress.Start("finding instances", "traces", rows.size());
   ParallelFor(rows.size(), 0, [&](size_t i) {
     const Result<ShownTrace> shown =
-        Load(corpus.TracePath(rows[i]), rows[i].name, rows[i].name + ":");
-    if (shown.ok()) found[i] = ChoicesOf(shown.value(), scenario, top);
+        Load(corpus.TracePath(rows[i]), rows[i].name, rows[i].name + ":", wish.instances);
+    if (shown.ok()) found[i] = ChoicesOf(shown.value(), wish);
     progress.Advance();
   });
   progress.Finish();
@@ -143,7 +155,7 @@ Result<InstanceChoices> CorpusChoices(const std::string& path, const std::string
     choices.instances += more.instances;
     std::move(more.rows.begin(), more.rows.end(), std::back_inserter(choices.rows));
   }
-  Cut(choices, top);
+  Cut(choices, wish.top);
   return choices;
 }
 
@@ -164,7 +176,15 @@ Result<size_t> IndexOf(const ShownTrace& shown, const std::string& text) {
 
 }  // namespace
 
-Result<ShownInstance> FindShownInstance(const std::string& path, const std::string& instance) {
+std::string InstanceFlagsText(const InstanceWish& wish) {
+  std::string text = wish.automatic ? " --auto" : "";
+  for (const std::string& glob : wish.found.idle) text += " --idle " + ShellWord(glob);
+  for (const std::string& glob : wish.found.not_idle) text += " --not-idle " + ShellWord(glob);
+  return text;
+}
+
+Result<ShownInstance> FindShownInstance(const std::string& path, const std::string& instance,
+                                        const InstanceWish& wish) {
   ShownInstance result;
   std::string index = instance;
   if (IsFolder(path)) {
@@ -176,25 +196,24 @@ Result<ShownInstance> FindShownInstance(const std::string& path, const std::stri
     }
     index = instance.substr(colon + 1);
     CULPRIT_ASSIGN(const corpus::Corpus corpus, corpus::Corpus::Open(path));
-    CULPRIT_ASSIGN(result.trace, LoadFromCorpus(corpus, instance.substr(0, colon)));
+    CULPRIT_ASSIGN(result.trace, LoadFromCorpus(corpus, instance.substr(0, colon), wish));
   } else {
-    CULPRIT_ASSIGN(result.trace, Load(path, path, ""));
+    CULPRIT_ASSIGN(result.trace, Load(path, path, "", wish));
   }
   CULPRIT_ASSIGN(result.index, IndexOf(result.trace, index));
   return result;
 }
 
-Result<InstanceChoices> SlowestInstances(const std::string& path, const std::string& within,
-                                         const std::string& scenario, size_t top,
+Result<InstanceChoices> SlowestInstances(const std::string& path, const ChoiceWish& wish,
                                          Progress& progress) {
-  if (IsFolder(path) && within.empty()) return CorpusChoices(path, scenario, top, progress);
+  if (IsFolder(path) && wish.within.empty()) return CorpusChoices(path, wish, progress);
   if (!IsFolder(path)) {
-    CULPRIT_ASSIGN(const ShownTrace shown, Load(path, path, ""));
-    return ChoicesOf(shown, scenario, top);
+    CULPRIT_ASSIGN(const ShownTrace shown, Load(path, path, "", wish.instances));
+    return ChoicesOf(shown, wish);
   }
   CULPRIT_ASSIGN(const corpus::Corpus corpus, corpus::Corpus::Open(path));
-  CULPRIT_ASSIGN(const ShownTrace shown, LoadFromCorpus(corpus, within));
-  return ChoicesOf(shown, scenario, top);
+  CULPRIT_ASSIGN(const ShownTrace shown, LoadFromCorpus(corpus, wish.within, wish.instances));
+  return ChoicesOf(shown, wish);
 }
 
 }  // namespace culprit::cli

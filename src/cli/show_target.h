@@ -4,7 +4,8 @@
 // slowest instances of a trace or corpus to pick from. Instances are the trace's
 // own; a trace without any has those that waitgraph/auto_instances.h finds, or
 // else its threads, each whole. They are numbered from 0 in that order, and in a
-// corpus called TRACE:INDEX, as truth.json and `culprit mine` do.
+// corpus called TRACE:INDEX, as truth.json and `culprit mine` do. Who found
+// instances with other wishes than the default must state them here again.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,20 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "trace/trace.h"
+#include "waitgraph/auto_instances.h"
 #include "waitgraph/timelines.h"
 
 namespace culprit::cli {
 
 enum class InstanceSource : uint8_t { kTrace, kFound, kThreads };
+
+struct InstanceWish {
+  bool automatic = false;  // found ones even where the trace has its own
+  waitgraph::AutoInstanceOptions found;
+};
+
+// The flags that say the same: " --auto --idle 'a!b'"; empty for the default.
+std::string InstanceFlagsText(const InstanceWish& wish);
 
 struct ShownTrace {
   std::string name;    // in the corpus, or the path
@@ -55,11 +65,16 @@ struct ShownInstance {
   std::string name() const { return trace.prefix + std::to_string(index); }
 };
 
-Result<ShownInstance> FindShownInstance(const std::string& path, const std::string& instance);
+Result<ShownInstance> FindShownInstance(const std::string& path, const std::string& instance,
+                                        const InstanceWish& wish);
 
-// `within`: only of this trace of a corpus, and only of this scenario; empty: all.
-Result<InstanceChoices> SlowestInstances(const std::string& path, const std::string& within,
-                                         const std::string& scenario, size_t top,
+struct ChoiceWish {
+  std::string within;    // only of this trace of a corpus; empty: all
+  std::string scenario;  // only of scenarios this glob matches; empty: all
+  size_t top = 20;
+  InstanceWish instances;
+};
+Result<InstanceChoices> SlowestInstances(const std::string& path, const ChoiceWish& wish,
                                          Progress& progress);
 
 }  // namespace culprit::cli

@@ -132,6 +132,11 @@ std::string TreeDot(const ShowTree& tree, int64_t total_ns, const std::string& t
     const std::string name = "n" + std::to_string(i);
     if (shown[i]) dot += "  " + name + label(node.dur_ns, tree.text(i));
     if (shown[i]) dot += edge(node.parent, name);
+    if (shown[i] && tree.links) {
+      for (const uint32_t to : tree.links(i, shown)) {
+        dot += "  " + name + " -> n" + std::to_string(to) + " [style=dashed];\n";
+      }
+    }
     if (left_out[i].count > 0) {
       const std::string more = "more" + std::to_string(i);
       dot += "  " + more + label(left_out[i].dur_ns, MoreText(left_out[i]));

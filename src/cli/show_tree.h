@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShowTree: a tree of durations as indented text or as a graph for dot, cut to a
-// number of lines. Of too many nodes the longest are shown; since a node never
-// weighs more than its parent, what is shown is a tree again. What is left out
-// stands as one line under its parent, with its count and its time, so that
-// lines under a parent always sum to it where its children tile it.
+// ShowTree: a tree of durations as indented text or as a graph for dot, which has
+// the edges beside the tree's too, dashed; cut to a number of lines. Of too many nodes the longest
+// are shown; since a node never weighs more than its parent, what is shown is a tree again. What is
+// left out stands as one line under its parent, with its count and its time, so that lines under a
+// parent always sum to it where its children tile it.
 //
 // Nodes are in pre-order, parents before children. Texts are asked for only
 // where they are shown. Pure functions.
@@ -28,6 +28,9 @@ struct ShowNode {
 struct ShowTree {
   std::vector<ShowNode> nodes;
   std::function<std::string(size_t)> text;  // of a node
+  // Of a node, the shown ones it also leads to that do not stand under it; for
+  // dot only. Empty: it is a tree and nothing else.
+  std::function<std::vector<uint32_t>(size_t, const std::vector<bool>&)> links = {};
 };
 
 struct ShowLimits {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+
+#include "analyze/part.h"
+#include "analyze/verdict.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/mine_options.h"
+#include "page/page.h"
+
+namespace culprit::cli {
+namespace {
+
+constexpr size_t kFindings = 8;
+constexpr size_t kHeadBytes = 1024;  // enough of a file to know a report by
+
+Status WriteReport(const analyze::Analysis& analysis, const page::Bundle& bundle,
+                   const std::string& path) {
+  const std::vector<analyze::Part> parts = analyze::MakeParts(analysis);
+  std::vector<page::PagePart> named;
+  for (const analyze::Part& part : parts) named.push_back({.name = part.name, .json = part.json});
+  return WriteWholeFile(path, page::MakeReport(bundle, "culprit: " + analysis.path, named),
+                        Overwrite::kAllow);
+}
+
+// An older report may be replaced, anything else not.
+Status CheckReplaceable(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Status();
+  std::string head(kHeadBytes, '\0');
+  in.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(in.gcount()));
+  if (page::IsReport(head)) return Status();
+  return Error{.message = "is there already and is no report of culprit",
+               .file = path,
+               .hint = "name another file with -o, or remove it"};
+}
+
+Result<int> RunAnalyze(const Arguments& arguments, Output& output) {
+  const std::string& path = arguments.operands().front();
+  CULPRIT_ASSIGN(const MineSettings settings, ReadMineFlags(arguments));
+  const std::string report = arguments.Text("--output");
+  Result<page::Bundle> bundle = page::FindBundle();
+  // Told before the long work where a page was asked for by name.
+  if (!bundle.ok() && arguments.Has("--output")) return bundle.error();
+  if (bundle.ok()) CULPRIT_TRY(CheckReplaceable(report));
+  CULPRIT_ASSIGN(
+      const analyze::Analysis analysis,
+      analyze::Analyze(
+          path, {.gather = settings.gather, .mine = settings.mine, .store = StorePath(arguments)},
+          output.progress()));
+  const std::vector<analyze::Finding> findings = analyze::MakeFindings(analysis, kFindings);
+  if (arguments.Has("--json")) {
+    output.Print(analyze::VerdictJson(analysis, findings));
+  } else {
+    output.Print(analyze::VerdictText(analysis, findings,
+                                      {.width = output.width(), .color = output.color()}));
+  }
+  if (bundle.ok()) {
+    CULPRIT_TRY(WriteReport(analysis, bundle.value(), report));
+    output.Note("report: " + report);
+  } else {
+    output.Warn(bundle.error().message + ": no report is written (" + bundle.error().hint + ")");
+  }
+  const stackmine::Evidence& evidence = analysis.evidence;
+  return evidence.traces.empty() && !evidence.unreadable.empty() ? 1 : 0;
+}
+
+}  // namespace
+
+Command AnalyzeCommand() {
+  Command command;
+  command.name = "analyze";
+  command.summary = "all that the data allows: a verdict on one screen, and a report page";
+  command.operands = "CORPUS|TRACE";
+  command.min_operands = 1;
+  command.max_operands = 1;
+  command.examples = {
+      {"culprit analyze fleet", "the verdict, and report.html beside you"},
+      {"culprit analyze fleet -o monday.html --slower-than 1s", "only slow instances"},
+      {"culprit analyze slow.ctrace --json", "the verdict for machines"}};
+  command.flags = MineFlags();
+  command.flags.push_back({.name = "--output",
+                           .letter = 'o',
+                           .kind = ValueKind::kPath,
+                           .value = "FILE",
+                           .help = "the page to write; an older one is replaced",
+                           .default_text = "report.html"});
+  command.flags.push_back({.name = "--json", .help = "print the verdict as JSON"});
+  command.flags.push_back(StoreFlag());
+  command.details =
+      "Reads every trace once, follows the waits of every instance, mines and clusters what cost "
+      "time, matches it against known signatures, and compares fast instances with slow ones. "
+      "The page is one file that opens from disk and asks nothing of the network.";
+  command.run = &RunAnalyze;
+  return command;
+}
+
+}  // namespace culprit::cli

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include "cli/commands.h"
+#include "cli/infer_facts.h"
+#include "episode/profile_file.h"
+
+namespace culprit::cli {
+namespace {
+
+using episode::ReadSyscallLog;
+using episode::SyscallLog;
+using trace::TraceReader;
+
+Error NoSyscalls(const std::string& path, const SyscallLog& log) {
+  if (log.other_processes > 0) {
+    return {.message = "has system calls, but none of the processes that were asked for",
+            .file = path,
+            .hint = "--process '*' takes all processes"};
+  }
+  return {.message = "has no system calls",
+          .file = path,
+          .hint = "culprit record --syscalls, perf trace record, strace -f or LTTng record them"};
+}
+
+// The profile knows whose calls it describes; other processes of a recording of
+// the whole machine would only be noise.
+Result<SyscallLog> ReadTrace(const TraceReader& reader, const std::string& path, bool given,
+                             size_t jobs, InferFacts& facts) {
+  const std::string& arch = facts.profile.arch;
+  SyscallLog log =
+      ReadSyscallLog(reader, {.processes = facts.processes, .default_arch = arch, .jobs = jobs},
+                     facts.profile.symbols);
+  if (log.syscalls == 0 && !given && log.other_processes > 0) {
+    facts.warnings.push_back(path +
+                             ": has no process named like those of the profile; all are taken");
+    log = ReadSyscallLog(reader, {.default_arch = arch, .jobs = jobs}, facts.profile.symbols);
+  }
+  if (reader.metadata().arch.empty() && log.named) {
+    facts.warnings.push_back(path + ": does not say its architecture; that of the profile, " +
+                             arch + ", is taken");
+  }
+  facts.diagnostics.Merge(log.diagnostics);
+  if (log.syscalls == 0) return NoSyscalls(path, log);
+  return log;
+}
+
+// The verdict of the trace's own stacks, where most calls have one.
+std::optional<episode::Profile> StackProfile(const TraceReader& reader, const InferFacts& facts,
+                                             const Arguments& arguments) {
+  if (facts.log.with_stack * 2 < facts.log.syscalls) return {};
+  episode::ProfileBuilder builder({.processes = facts.processes,
+                                   .owners = {.modules = arguments.All("--module"),
+                                              .functions = {},
+                                              .unnamed = arguments.Has("--unnamed")},
+                                   .episodes = {.max_length = 1},
+                                   .jobs = arguments.Number("--jobs")});
+  builder.StartWith(facts.profile.symbols);
+  builder.Add(reader);
+  return builder.Finish();
+}
+
+void WarnOfBuilds(const TraceReader& reader, InferFacts& facts) {
+  for (const std::string& module : OtherBuilds(facts.profile, reader.dictionary())) {
+    facts.warnings.push_back("the profile is of another build of " + module +
+                             ": functions are matched by name");
+  }
+}
+
+Result<InferFacts> Gather(const Arguments& arguments) {
+  InferFacts facts;
+  facts.path = arguments.operands().front();
+  facts.profile_path = arguments.Text("--profile");
+  facts.against = arguments.Text("--against");
+  facts.processes = arguments.All("--process");
+  const size_t jobs = arguments.Number("--jobs");
+  CULPRIT_ASSIGN(facts.profile, episode::ReadProfile(facts.profile_path));
+  const bool given = !facts.processes.empty();
+  if (!given) facts.processes = facts.profile.processes;
+  CULPRIT_ASSIGN(const TraceReader reader, TraceReader::Open(facts.path));
+  CULPRIT_ASSIGN(facts.log, ReadTrace(reader, facts.path, given, jobs, facts));
+  for (const episode::ThreadLog& thread : facts.log.threads) {
+    facts.thread_labels.push_back(reader.dictionary().ThreadLabel(thread.thread));
+  }
+  WarnOfBuilds(reader, facts);
+  std::optional<SyscallLog> normal;
+  if (!facts.against.empty()) {
+    CULPRIT_ASSIGN(const TraceReader other, TraceReader::Open(facts.against));
+    CULPRIT_ASSIGN(normal, ReadTrace(other, facts.against, given, jobs, facts));
+  }
+  const std::optional<episode::Profile> stacks = StackProfile(reader, facts, arguments);
+  episode::InferOptions options;
+  options.method =
+      arguments.Text("--method") == "paper" ? episode::Method::kPaper : episode::Method::kExcess;
+  options.jobs = jobs;
+  facts.inference = episode::Infer(facts.profile, facts.log, normal ? &*normal : nullptr,
+                                   stacks ? &*stacks : nullptr, options);
+  return facts;
+}
+
+Result<int> RunInfer(const Arguments& arguments, Output& output) {
+  CULPRIT_ASSIGN(const InferFacts facts, Gather(arguments));
+  for (const std::string& line : facts.warnings) output.Warn(line);
+  for (const std::string& line : facts.inference.warnings) output.Warn(line);
+  if (arguments.Has("--json")) {
+    output.Print(InferJson(facts));
+  } else {
+    output.Print(InferText(
+        facts,
+        {.top = arguments.Number("--top"), .width = output.width(), .color = output.color()}));
+    if (facts.against.empty()) {
+      output.Note("next: give a normal trace of comparable load with --against TRACE");
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string InferFacts::EpisodeText(const episode::Episode& episode) const {
+  std::string text;
+  for (const episode::Symbol symbol : episode.span()) {
+    text += (text.empty() ? "" : " … ") + SymbolText(symbol);
+  }
+  return text;
+}
+
+Command InferCommand() {
+  Command command;
+  command.name = "infer";
+  command.summary = "the functions behind a slow server, from its system calls alone";
+  command.operands = "TRACE";
+  command.min_operands = 1;
+  command.max_operands = 1;
+  command.examples = {
+      {"culprit infer slow.ctrace --profile app.cprof --against normal.ctrace",
+       "who makes the calls that a normal run does not make"},
+      {"culprit infer slow.ctrace --profile app.cprof", "the same, against the profile's totals"},
+      {"culprit infer slow.ctrace --profile app.cprof --json | jq -r '.functions[].function'",
+       "the names, for a script"}};
+  command.flags = {
+      {.name = "--profile",
+       .letter = 'p',
+       .kind = ValueKind::kPath,
+       .value = "FILE",
+       .help = "which function makes which calls, from culprit profile",
+       .required = true},
+      {.name = "--against",
+       .kind = ValueKind::kPath,
+       .value = "TRACE",
+       .help = "a normal trace of comparable load; without it the profile's totals"},
+      {.name = "--method",
+       .kind = ValueKind::kChoice,
+       .value = "METHOD",
+       .help = "rank by owned excess of calls, or by matched episodes as the paper does",
+       .default_text = "excess",
+       .choices = {"excess", "paper"}},
+      {.name = "--process",
+       .kind = ValueKind::kText,
+       .value = "GLOB",
+       .help = "only processes or threads of such names; without it those of the profile"},
+      {.name = "--module",
+       .kind = ValueKind::kText,
+       .value = "GLOB",
+       .help = "where the trace has stacks: modules that are the application"},
+      {.name = "--unnamed",
+       .help = "where the trace has stacks: frames without a name are functions too"},
+      {.name = "--top",
+       .letter = 'n',
+       .kind = ValueKind::kNumber,
+       .value = "N",
+       .help = "functions shown",
+       .default_text = "10"},
+      {.name = "--json", .help = "print JSON with all functions"},
+      {.name = "--jobs",
+       .letter = 'j',
+       .kind = ValueKind::kNumber,
+       .value = "N",
+       .help = "use N threads; 0: all there are",
+       .default_text = "0"}};
+  command.details =
+      "Compares the trace with a normal one of the same work, takes what system calls there are "
+      "too many of, and shares them out over the functions that make such calls according to the "
+      "profile. Functions that cannot be told apart are named together; what no profiled function "
+      "makes is [not in profile].\n\n"
+      "System calls cannot show causes that only use the CPU, functions that ran before the "
+      "recording, or who holds a lock; culprit mine can. docs/inference.md explains every number.";
+  command.run = &RunInfer;
+  return command;
+}
+
+}  // namespace culprit::cli

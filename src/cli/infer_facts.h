@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `culprit infer` found out, gathered once and shown as text or JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "episode/inference.h"
+
+namespace culprit::cli {
+
+struct InferFacts {
+  std::string path;
+  std::string profile_path;
+  std::string against;  // empty: the profile's totals
+  std::vector<std::string> processes;
+  episode::Profile profile;  // its symbols name everything
+  episode::SyscallLog log;
+  std::vector<std::string> thread_labels;  // by thread of the log
+  episode::Inference inference;
+  std::vector<std::string> warnings;
+  Diagnostics diagnostics;
+
+  std::string SymbolText(episode::Symbol symbol) const {
+    return std::string(profile.symbols.Name(symbol));
+  }
+  // "accept4 … futex": what may lie between is left open.
+  std::string EpisodeText(const episode::Episode& episode) const;
+};
+
+struct InferTextOptions {
+  size_t top = 10;
+  size_t width = 100;
+  bool color = false;
+};
+
+std::string InferText(const InferFacts& facts, const InferTextOptions& options);
+std::string InferJson(const InferFacts& facts);
+
+}  // namespace culprit::cli
