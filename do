@@ -115,7 +115,7 @@ do_page() {
   echo "building the page"
   local log
   log=$(mktemp)
-  if ! (cd web && npm ci --no-progress && npm run build) >"$log" 2>&1; then
+  if ! (cd web && npm install --no-save --no-progress && npm run build) >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     rm -f "$log"
     [[ ${1:-} == needed ]] && fail "the page could not be built (see above)"
