@@ -62,6 +62,29 @@ if wanted causality; then
   build-bench/causality_bench "$work"/causality-*
 fi
 
+if wanted episode; then
+  echo; echo "== episode: 5.3 M system calls"
+  measured build-bench/episode_bench
+fi
+
+if wanted report; then
+  echo; echo "== report: analyze of 100 traces"
+  "$culprit" synth --like windows-study --traces 100 --seed 1 -o "$work/hundred" >/dev/null
+  "$culprit" info "$work/hundred" | sed -n '1,8p'
+  measured "$culprit" analyze "$work/hundred" -o "$work/hundred.html" | head -n 1
+  echo "  $(stat -c %s "$work/hundred.html") bytes of report"
+  "$culprit" serve "$work/hundred" --port 0 >"$work/url" 2>/dev/null &
+  server=$!
+  until curl -sf "$(cat "$work/url")api/v1/parts/clusters" -o /dev/null; do sleep 0.2; done
+  if command -v wrk >/dev/null; then
+    wrk -t 2 -c 200 -d 5s --latency "$(cat "$work/url")api/v1/parts/clusters" | sed -n '3,12p'
+  else
+    echo "  serve: not measured, no wrk"
+  fi
+  kill "$server"
+  wait "$server" || true
+fi
+
 if wanted catalog; then
   echo; echo "== catalog of 20,000 traces and 500,000 instances"
   build-bench/catalog_bench "$work/catalog"

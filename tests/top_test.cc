@@ -24,7 +24,7 @@ cli::ShellOutcome Top(const std::string& flags, int program_ms = 6000) {
 TEST(TopProgram, TheConvoysLockStandsFirst) {
   SKIP_IF_IT_CANNOT_RECORD();
   const cli::ShellOutcome ran =
-      Top("--comm convoy_loop --budget 0 --by function --interval 1s --count 2 --json");
+      Top("--pid $program --budget 0 --by function --interval 1s --count 2 --json");
   ASSERT_EQ(ran.code, 0) << ran.text;
   std::vector<json> looks;
   std::istringstream lines(ran.text);
