@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "analyze/frame_names.h"
 #include "analyze/heaviest.h"
@@ -45,7 +46,10 @@ struct ChainNode {
   waitgraph::WaitClass wait_class = waitgraph::WaitClass::kOther;
   std::vector<stackmine::FrameSymbol> frames;
 
-  auto operator<=>(const ChainNode&) const = default;
+  bool operator<(const ChainNode& other) const {
+    return std::tie(parent, kind, wait_class, frames) <
+           std::tie(other.parent, other.kind, other.wait_class, other.frames);
+  }
 };
 
 class Chains {

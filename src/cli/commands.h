@@ -28,7 +28,7 @@ Command ImpactCommand();
 Command ContrastCommand();
 Command DiffCommand();
 std::vector<Command> SignaturesCommands();  // signatures add, list, edit, rm, coverage, check
-std::vector<Command> ProfileCommands();  // profile, profile merge, profile show
+std::vector<Command> ProfileCommands();     // profile, profile merge, profile show
 Command InferCommand();
 Command ExportCommand();
 std::vector<Command> CorpusCommands();  // corpus add, list, rm, check
