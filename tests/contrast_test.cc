@@ -355,7 +355,15 @@ bool HasThePlantedChain(const json& patterns) {
                      });
 }
 
+bool TellsAChangeForSure(const ShellOutcome& gate) {
+  const json diff = json::parse(gate.text, nullptr, /*allow_exceptions=*/false);
+  if (gate.code != 1 || !diff.is_object() || diff["scenarios"].empty()) return false;
+  const json& changes = diff["scenarios"][0]["changes"];
+  return !changes.empty() && changes[0]["significant"].get<bool>();
+}
+
 void RecordJournalServer(const TemporaryFolder& folder, const std::string& variant) {
+  std::filesystem::remove(folder / variant + ".ctrace");
   const ShellOutcome recorded =
       Culprit("record --budget 0 -o " + folder / variant + ".ctrace -- " +
               ProgramPath("journal_server") + " " + folder / "journal" + " " + variant);
@@ -366,22 +374,26 @@ TEST(ContrastTruth, ALockHeldOverTheDiskIsTheFirstPattern) {
   SKIP_IF_IT_CANNOT_RECORD();
   const TemporaryFolder folder;
   if (!OnABlockDevice(folder.path())) GTEST_SKIP() << folder.path() << " is on no block device";
-  RecordJournalServer(folder, "held");
-  RecordJournalServer(folder, "apart");
+  const std::string what =
+      " --component 'journal_server!*' --except '*!std::*' --except '*!__gthread*' "
+      "--scenario '*ServeRequests*'";
+  ShellOutcome gate;
+  // Another test may take the CPUs from one of the two: then both are recorded again.
+  for (int attempt = 0; attempt < 3 && !TellsAChangeForSure(gate); ++attempt) {
+    RecordJournalServer(folder, "held");
+    RecordJournalServer(folder, "apart");
+    gate = Culprit("diff " + folder / "apart.ctrace " + folder / "held.ctrace" + what +
+                   " --bound 5% --json 2>/dev/null");
+  }
   ASSERT_EQ(
       Culprit("corpus add " + folder / "c " + folder / "held.ctrace " + folder / "apart.ctrace")
           .code,
       0);
-  const std::string what =
-      " --component 'journal_server!*' --except '*!std::*' --except '*!__gthread*' "
-      "--scenario '*ServeRequests*'";
   const json contrast = CulpritJson("contrast " + folder / "c" + what + " --rank cost");
   ASSERT_FALSE(contrast["patterns"].empty()) << contrast;
   EXPECT_TRUE(IsThePlantedLock(contrast["patterns"][0])) << contrast["patterns"];
   EXPECT_TRUE(HasThePlantedChain(contrast["patterns"])) << contrast["patterns"];
   EXPECT_LE(contrast["patterns"][0]["p_value"].get<double>(), 0.05);
-  const ShellOutcome gate = Culprit("diff " + folder / "apart.ctrace " + folder / "held.ctrace" +
-                                    what + " --bound 5% --json 2>/dev/null");
   EXPECT_EQ(gate.code, 1) << gate.text;
   const json diff = json::parse(gate.text);
   ASSERT_EQ(diff["scenarios"].size(), 1U);

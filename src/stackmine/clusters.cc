@@ -37,7 +37,7 @@ void FindKey(const StackTable& stacks, const std::vector<int64_t>& frame_costs, 
       cluster.common.empty() ? cluster.patterns.front().frames : cluster.common;
   std::vector<FrameSymbol> telling;
   for (const FrameSymbol frame : frames) {
-    if (stacks.Named(frame) && !IsPlumbing(stacks.Module(frame))) telling.push_back(frame);
+    if (IsTelling(stacks, frame)) telling.push_back(frame);
   }
   if (telling.empty()) telling.push_back(frames.back());
   cluster.site = telling.back();

@@ -17,11 +17,17 @@ bool IsPlumbing(std::string_view module) {
                      [&](std::string_view begin) { return module.starts_with(begin); });
 }
 
+bool IsTelling(const StackTable& stacks, FrameSymbol frame) {
+  const std::string_view function = stacks.Function(frame);
+  return stacks.Named(frame) && !IsPlumbing(stacks.Module(frame)) && function != "_start" &&
+         function != "main";
+}
+
 std::vector<FrameSymbol> TellingFrames(const StackTable& stacks, StackIndex stack, size_t most) {
   std::vector<FrameSymbol> frames;
   for (StackIndex s = stack; s != kNoStack && frames.size() < most; s = stacks.Parent(s)) {
     const FrameSymbol frame = stacks.Leaf(s);
-    if (stacks.Named(frame) && !IsPlumbing(stacks.Module(frame))) frames.push_back(frame);
+    if (IsTelling(stacks, frame)) frames.push_back(frame);
   }
   if (frames.empty() && stack != kNoStack) frames.push_back(stacks.Leaf(stack));
   return frames;

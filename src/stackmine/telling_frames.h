@@ -14,6 +14,8 @@
 namespace culprit::stackmine {
 
 bool IsPlumbing(std::string_view module);
+// With a name, outside the modules above, and not where every program begins.
+bool IsTelling(const StackTable& stacks, FrameSymbol frame);
 
 // The telling frames of a stack, leaf first, at most `most`; where there are
 // none, its leaf. Empty for kNoStack.

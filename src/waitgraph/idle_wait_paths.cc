@@ -36,6 +36,8 @@ bool IsCut(const trace::Dictionary& dictionary, const FunctionPaths::Function& f
 // Without what stands in brackets: parameters, template arguments. "(anonymous
 // namespace)" goes too; the receiver of a Go method, "(*conn)", stays.
 std::string WithoutBrackets(std::string_view name) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  if (name.starts_with(kUnnamed)) name.remove_prefix(kUnnamed.size());
   std::string plain;
   int depth = 0;
   for (size_t i = 0; i < name.size(); ++i) {

@@ -34,6 +34,7 @@ TEST(Role, FunctionsAreCalledByTheEndOfTheirNames) {
       {"m!std::__1::vector<int, std::allocator<int> >::resize(unsigned long)", "vector::resize"},
       {"m!android.os.Looper.loopOnce", "Looper.loopOnce"},
       {"m!net/http.(*conn).serve", "(*conn).serve"},
+      {"m!(anonymous namespace)::ServeRequests()", "ServeRequests"},
       {"m!main", "main"}};
   for (const auto& [frame, name] : cases) {
     const trace::StackId stack = small.Stack(frame);

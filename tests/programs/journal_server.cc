@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr int kRequests = 300;
+constexpr int kRequests = 500;
 constexpr int kParts = 12;  // of an entry of the journal, each made safe
 constexpr size_t kBytes = size_t{1} << 20;
 constexpr int64_t kWorkNs = 200'000;
@@ -75,7 +75,7 @@ void KeepJournal(const char* path, bool held) {
   for (char round = 0; !g_done; ++round) {
     data[0] = round;
     held ? WriteJournalUnderTheLock(file, data) : WriteJournalApart(file, data);
-    programs::SleepMs(10);
+    programs::SleepMs(4);
   }
   close(file);
 }
