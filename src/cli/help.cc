@@ -184,7 +184,7 @@ std::string OverviewText(const std::vector<Command>& commands, size_t width) {
   static const std::vector<Example> kFirstSteps = {
       {"culprit synth --like demo -o c", "make a small corpus with known causes of delay"},
       {"culprit info c", "what is in it, and where its time went"},
-      {"culprit corpus list c", "its traces"},
+      {"culprit analyze c", "what cost most time and why, on one screen and as a page"},
   };
   static constexpr std::string_view kAboutItself[] = {"help", "man", "completion"};
   std::vector<Command> work, about;
