@@ -258,16 +258,21 @@ bool EndsInKnownChain(const std::vector<std::string>& names) {
 }
 
 TEST_F(RecordedUserStackTest, WithoutFramePointersTheKnownCallsAreFound) {
-  if (!Record("--call-graph dwarf,8192")) GTEST_SKIP() << "perf cannot record here";
-  const ImportedTrace imported = Import();
-  ASSERT_TRUE(imported.status.ok());
-  EXPECT_EQ(imported.Problem(), "");
   size_t in_leaf = 0;
   size_t known = 0;
-  for (const auto& [time, names] : Stacks(imported)) {
-    if (names.empty() || names.front() != "level_leaf") continue;
-    ++in_leaf;
-    known += EndsInKnownChain(names) ? 1 : 0;
+  // On a busy machine a recording may come out without samples: then once more.
+  for (int attempt = 0; attempt < 3 && in_leaf <= 50; ++attempt) {
+    if (!Record("--call-graph dwarf,8192")) GTEST_SKIP() << "perf cannot record here";
+    const ImportedTrace imported = Import();
+    ASSERT_TRUE(imported.status.ok());
+    EXPECT_EQ(imported.Problem(), "");
+    in_leaf = 0;
+    known = 0;
+    for (const auto& [time, names] : Stacks(imported)) {
+      if (names.empty() || names.front() != "level_leaf") continue;
+      ++in_leaf;
+      known += EndsInKnownChain(names) ? 1 : 0;
+    }
   }
   EXPECT_GT(in_leaf, 50u);
   EXPECT_EQ(known, in_leaf);
