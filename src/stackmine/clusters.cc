@@ -220,7 +220,7 @@ uint64_t SortValue(const Cluster& cluster, SortBy sort) {
   switch (sort) {
     case SortBy::kImpact:
       // Impact is a sum of squares.
-      return IsDeviceAlone(cluster) ? cluster.impact / 16 : cluster.impact;
+      return IsDeviceAlone(cluster) ? cluster.impact / 64 : cluster.impact;
     case SortBy::kCost:
       return static_cast<uint64_t>(metrics.cost_ns);
     case SortBy::kTime:

@@ -93,7 +93,7 @@ void RankLast(const Evidence& evidence, const std::vector<bool>& last, MineResul
 bool IsDeviceAlone(const Cluster& cluster);
 
 // The value a cluster is ranked by. In the order of impact, time for the device
-// alone counts a quarter: what somebody else held up comes first.
+// alone counts an eighth: what somebody else held up comes first.
 uint64_t SortValue(const Cluster& cluster, SortBy sort);
 
 }  // namespace culprit::stackmine
