@@ -16,6 +16,7 @@ struct StackTimes {
   std::vector<int64_t> total_ns;
   std::vector<int64_t> fast_ns;
   std::vector<int64_t> slow_ns;
+  std::vector<int64_t> before_ns;  // of the older recording
 };
 
 void AddToCallers(const stackmine::StackTable& stacks, std::vector<int64_t>& times) {
@@ -25,25 +26,44 @@ void AddToCallers(const stackmine::StackTable& stacks, std::vector<int64_t>& tim
   }
 }
 
-StackTimes TimesOf(const Analysis& analysis, StackKind kind) {
-  const stackmine::Evidence& evidence = analysis.evidence;
-  StackTimes times;
-  for (auto* column : {&times.total_ns, &times.fast_ns, &times.slow_ns}) {
-    column->resize(evidence.stacks.stacks());
-  }
+// add(instance, stack, time) for all time of a kind.
+template <typename Add>
+void ForEachTime(const stackmine::Evidence& evidence, StackKind kind, bool runs_by_thread,
+                 const Add& add) {
   for (size_t i = 0; i < evidence.instances.size(); ++i) {
-    const Speed speed = analysis.speeds.by_instance[i];
     for (uint64_t r = evidence.rows_begin(i); r < evidence.instances[i].rows_end; ++r) {
       const stackmine::PathRow& row = evidence.rows[r];
       const stackmine::PathNode& node = evidence.forest.nodes()[row.node];
-      if (!stackmine::CountsAs(node, kind, analysis.mined.runs_by_thread)) continue;
-      times.total_ns[node.stack] += row.cost_ns;
-      if (speed == Speed::kFast) times.fast_ns[node.stack] += row.cost_ns;
-      if (speed == Speed::kSlow) times.slow_ns[node.stack] += row.cost_ns;
+      if (stackmine::CountsAs(node, kind, runs_by_thread)) add(i, node.stack, row.cost_ns);
     }
   }
-  for (auto* column : {&times.total_ns, &times.fast_ns, &times.slow_ns}) {
-    AddToCallers(evidence.stacks, *column);
+}
+
+// `stacks` becomes the table of both recordings: those of the analysis keep
+// their numbers, and a parent's stays below its children's.
+StackTimes TimesOf(const Analysis& analysis, StackKind kind, const stackmine::Evidence* before,
+                   stackmine::StackTable& stacks) {
+  BringAll(analysis.evidence.stacks, stacks);
+  std::vector<StackIndex> brought;
+  if (before != nullptr) brought = BringAll(before->stacks, stacks);
+  StackTimes times;
+  for (auto* column : {&times.total_ns, &times.fast_ns, &times.slow_ns, &times.before_ns}) {
+    column->resize(stacks.stacks());
+  }
+  const bool by_thread = analysis.mined.runs_by_thread;
+  ForEachTime(analysis.evidence, kind, by_thread, [&](size_t i, StackIndex stack, int64_t ns) {
+    const Speed speed = analysis.speeds.by_instance[i];
+    times.total_ns[stack] += ns;
+    if (speed == Speed::kFast) times.fast_ns[stack] += ns;
+    if (speed == Speed::kSlow) times.slow_ns[stack] += ns;
+  });
+  if (before != nullptr) {
+    ForEachTime(*before, kind, by_thread, [&](size_t, StackIndex stack, int64_t ns) {
+      times.before_ns[brought[stack]] += ns;
+    });
+  }
+  for (auto* column : {&times.total_ns, &times.fast_ns, &times.slow_ns, &times.before_ns}) {
+    AddToCallers(stacks, *column);
   }
   return times;
 }
@@ -56,10 +76,13 @@ void WriteColumn(JsonWriter& json, std::string_view name, const std::vector<uint
   json.EndArray();
 }
 
-Part FlamePart(const Analysis& analysis, StackKind kind, const PartOptions& options) {
-  const stackmine::StackTable& stacks = analysis.evidence.stacks;
-  const StackTimes times = TimesOf(analysis, kind);
-  const std::vector<uint32_t> kept = Heaviest(times.total_ns, options.flame_nodes);
+Part FlamePart(const Analysis& analysis, StackKind kind, const PartOptions& options,
+               const stackmine::Evidence* before) {
+  stackmine::StackTable stacks;
+  const StackTimes times = TimesOf(analysis, kind, before, stacks);
+  std::vector<int64_t> weights = times.total_ns;
+  for (size_t s = 0; s < weights.size(); ++s) weights[s] += times.before_ns[s];
+  const std::vector<uint32_t> kept = Heaviest(weights, options.flame_nodes);
   std::vector<int64_t> place(stacks.stacks(), -1);
   for (size_t i = 0; i < kept.size(); ++i) place[kept[i]] = static_cast<int64_t>(i);
   // What the kept stacks do not show of their own time is at their callers.
@@ -79,7 +102,12 @@ Part FlamePart(const Analysis& analysis, StackKind kind, const PartOptions& opti
   WriteColumn(json, "total_ns", kept, [&](uint32_t s) { return times.total_ns[s]; });
   WriteColumn(json, "fast_ns", kept, [&](uint32_t s) { return times.fast_ns[s]; });
   WriteColumn(json, "slow_ns", kept, [&](uint32_t s) { return times.slow_ns[s]; });
+  if (before != nullptr) {
+    WriteColumn(json, "before_ns", kept, [&](uint32_t s) { return times.before_ns[s]; });
+    json.Field("before_instances", before->instances.size());
+  }
   names.WriteNames(json);
+  json.Field("instances", analysis.evidence.instances.size());
   json.Field("fast_instances", analysis.speeds.fast).Field("slow_instances", analysis.speeds.slow);
   json.Field("left_out_ns", left_out_ns).EndObject();
   return {.name = "flame-" + std::string(Name(kind)), .json = json.Take()};
@@ -87,9 +115,10 @@ Part FlamePart(const Analysis& analysis, StackKind kind, const PartOptions& opti
 
 }  // namespace
 
-std::vector<Part> FlameParts(const Analysis& analysis, const PartOptions& options) {
-  return {FlamePart(analysis, StackKind::kWait, options),
-          FlamePart(analysis, StackKind::kRun, options)};
+std::vector<Part> FlameParts(const Analysis& analysis, const PartOptions& options,
+                             const stackmine::Evidence* before) {
+  return {FlamePart(analysis, StackKind::kWait, options, before),
+          FlamePart(analysis, StackKind::kRun, options, before)};
 }
 
 }  // namespace culprit::analyze

@@ -101,19 +101,21 @@ Part OverviewPart(const Analysis& analysis, const std::vector<Finding>& findings
   return {.name = "overview", .json = json.Take()};
 }
 
-std::vector<Part> MakeParts(const Analysis& analysis, const PartOptions& options) {
+std::vector<Part> MakeParts(const Analysis& analysis, const PartOptions& options,
+                            const Additions& additions) {
   std::vector<Part> parts(1);
   parts.push_back(ClustersPart(analysis));
   const auto add = [&](std::vector<Part> more) {
     for (Part& part : more) parts.push_back(std::move(part));
   };
   add(ClusterDetailParts(analysis, options));
-  add(FlameParts(analysis, options));
+  add(FlameParts(analysis, options, additions.before));
   add(ChainParts(analysis, options));
   add(ContrastParts(analysis, options));
   if (!analysis.impact.components.empty()) parts.push_back(ImpactPart(analysis));
   add(InstanceParts(analysis, options));
   parts.push_back(SignaturesPart(analysis));
+  add(additions.parts);
   std::vector<std::string> names;
   for (size_t i = 1; i < parts.size(); ++i) names.push_back(parts[i].name);
   parts.front() = OverviewPart(analysis, MakeFindings(analysis, options.findings), options, names);

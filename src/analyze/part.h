@@ -35,12 +35,20 @@ struct PartOptions {
   size_t segments = 2000;  // of an instance
 };
 
+// What stands in a report beside the analysis.
+struct Additions {
+  // Of an older recording of the same: flame graphs then tell what changed.
+  const stackmine::Evidence* before = nullptr;
+  std::vector<Part> parts;  // made elsewhere, each a view of its own
+};
+
 Part OverviewPart(const Analysis& analysis, const std::vector<Finding>& findings,
                   const PartOptions& options, const std::vector<std::string>& others);
 Part ClustersPart(const Analysis& analysis);
 std::vector<Part> ClusterDetailParts(const Analysis& analysis, const PartOptions& options);
-// Waits and runs.
-std::vector<Part> FlameParts(const Analysis& analysis, const PartOptions& options);
+// Waits and runs. `before` may be null.
+std::vector<Part> FlameParts(const Analysis& analysis, const PartOptions& options,
+                             const stackmine::Evidence* before);
 // The costliest scenarios, one part each; `chains` tells which.
 std::vector<Part> ChainParts(const Analysis& analysis, const PartOptions& options);
 Part ImpactPart(const Analysis& analysis);
@@ -51,6 +59,7 @@ Part SignaturesPart(const Analysis& analysis);
 std::vector<Part> InstanceParts(const Analysis& analysis, const PartOptions& options);
 
 // All of the above; the overview first.
-std::vector<Part> MakeParts(const Analysis& analysis, const PartOptions& options = {});
+std::vector<Part> MakeParts(const Analysis& analysis, const PartOptions& options = {},
+                            const Additions& additions = {});
 
 }  // namespace culprit::analyze

@@ -80,6 +80,18 @@ std::string SharesText(const std::vector<TimeShare>& shares, int64_t total_ns) {
   return text;
 }
 
+std::string WhyNoFinding(const Analysis& analysis) {
+  const stackmine::Evidence& evidence = analysis.evidence;
+  if (evidence.traces.empty() && !evidence.unreadable.empty()) {
+    return "Nothing could be analysed: " + PlainText(evidence.unreadable.front());
+  }
+  if (evidence.traces.empty()) return "There is no trace: culprit import or record makes some.";
+  if (evidence.instances.empty()) {
+    return "There is no instance to look at: --auto looks for some, import --instances marks them.";
+  }
+  return "No behaviour costs enough to be named.";
+}
+
 }  // namespace
 
 std::string VerdictText(const Analysis& analysis, const std::vector<Finding>& findings,
@@ -110,7 +122,7 @@ std::string VerdictText(const Analysis& analysis, const std::vector<Finding>& fi
     }
     ++shown;
   }
-  if (findings.empty()) lines.emplace_back("  No behaviour costs enough to be named.");
+  if (findings.empty()) lines.push_back("  " + WhyNoFinding(analysis));
   lines.front() = report::Styled(report::Style::kBold, lines.front(), options.color);
   std::string text;
   for (const std::string& line : lines) text += line + "\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
+#include <optional>
 
 #include "analyze/part.h"
 #include "analyze/verdict.h"
@@ -15,9 +16,9 @@ namespace {
 constexpr size_t kFindings = 8;
 constexpr size_t kHeadBytes = 1024;  // enough of a file to know a report by
 
-Status WriteReport(const analyze::Analysis& analysis, const page::Bundle& bundle,
-                   const std::string& path) {
-  const std::vector<analyze::Part> parts = analyze::MakeParts(analysis);
+Status WriteReport(const analyze::Analysis& analysis, const analyze::Additions& additions,
+                   const page::Bundle& bundle, const std::string& path) {
+  const std::vector<analyze::Part> parts = analyze::MakeParts(analysis, {}, additions);
   std::vector<page::PagePart> named;
   for (const analyze::Part& part : parts) named.push_back({.name = part.name, .json = part.json});
   return WriteWholeFile(path, page::MakeReport(bundle, "culprit: " + analysis.path, named),
@@ -50,6 +51,11 @@ Result<int> RunAnalyze(const Arguments& arguments, Output& output) {
       analyze::Analyze(
           path, {.gather = settings.gather, .mine = settings.mine, .store = StorePath(arguments)},
           output.progress()));
+  std::optional<stackmine::Evidence> before;
+  if (arguments.Has("--against")) {
+    CULPRIT_ASSIGN(before, stackmine::GatherEvidence(arguments.Text("--against"), settings.gather,
+                                                     output.progress()));
+  }
   const std::vector<analyze::Finding> findings = analyze::MakeFindings(analysis, kFindings);
   if (arguments.Has("--json")) {
     output.Print(analyze::VerdictJson(analysis, findings));
@@ -57,14 +63,19 @@ Result<int> RunAnalyze(const Arguments& arguments, Output& output) {
     output.Print(analyze::VerdictText(analysis, findings,
                                       {.width = output.width(), .color = output.color()}));
   }
-  if (bundle.ok()) {
-    CULPRIT_TRY(WriteReport(analysis, bundle.value(), report));
+  const bool nothing_read =
+      analysis.evidence.traces.empty() && !analysis.evidence.unreadable.empty();
+  if (nothing_read) {
+    output.Note("no report is written: not one trace could be read");
+  } else if (bundle.ok()) {
+    analyze::Additions additions;
+    if (before) additions.before = &*before;
+    CULPRIT_TRY(WriteReport(analysis, additions, bundle.value(), report));
     output.Note("report: " + report);
   } else {
     output.Warn(bundle.error().message + ": no report is written (" + bundle.error().hint + ")");
   }
-  const stackmine::Evidence& evidence = analysis.evidence;
-  return evidence.traces.empty() && !evidence.unreadable.empty() ? 1 : 0;
+  return nothing_read ? 1 : 0;
 }
 
 }  // namespace
@@ -79,6 +90,7 @@ Command AnalyzeCommand() {
   command.examples = {
       {"culprit analyze fleet", "the verdict, and report.html beside you"},
       {"culprit analyze fleet -o monday.html --slower-than 1s", "only slow instances"},
+      {"culprit analyze after --against before", "flame graphs that tell what changed"},
       {"culprit analyze slow.ctrace --json", "the verdict for machines"}};
   command.flags = MineFlags();
   command.flags.push_back({.name = "--output",
@@ -87,6 +99,11 @@ Command AnalyzeCommand() {
                            .value = "FILE",
                            .help = "the page to write; an older one is replaced",
                            .default_text = "report.html"});
+  command.flags.push_back(
+      {.name = "--against",
+       .kind = ValueKind::kPath,
+       .value = "CORPUS|TRACE",
+       .help = "an older recording: the page's flame graphs tell what changed"});
   command.flags.push_back({.name = "--json", .help = "print the verdict as JSON"});
   command.flags.push_back(StoreFlag());
   command.details =

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flame and icicle graph of stacks, on a canvas: width is time, or the change of
-// time per instance from fast to slow ones. Zoom by click or Enter, move by
+// Flame and icicle graph of stacks, on a canvas: width is time, colour the module
+// or the change of time per instance, from fast to slow ones or from an older
+// recording to this one (then width is the time of both). Zoom by click or Enter, move by
 // arrow keys, search by text; what has the focus is told in words.
 
 import { differenceColor, moduleColor } from "./colors";
@@ -67,7 +68,9 @@ class Flame {
     parameters: URLSearchParams,
   ) {
     this.icicle = parameters.get("from") !== "bottom";
-    this.mode = parameters.get("mode") === "diff" ? "diff" : "all";
+    const asked = parameters.get("mode") ?? "all";
+    const known = tree.before_ns ? ["all", "diff", "before"] : ["all", "diff"];
+    this.mode = known.includes(asked) ? asked : "all";
     this.query = (parameters.get("q") ?? "").toLowerCase();
     tree.parent.forEach((parent, node) => {
       this.children.push([]);
@@ -102,11 +105,13 @@ class Flame {
         change: () => {
           this.mode = mode.value;
           setParameter("mode", mode.value);
-          this.draw();
+          this.zoomTo(-1);
         },
       },
       h("option", { value: "all", selected: this.mode === "all" }, "coloured by module"),
       h("option", { value: "diff", selected: this.mode === "diff" }, "slow against fast instances"),
+      tree.before_ns &&
+        h("option", { value: "before", selected: this.mode === "before" }, "now against before"),
     );
     const flip = h(
       "button",
@@ -138,6 +143,15 @@ class Flame {
     return this.roots.reduce((sum, r) => sum + this.tree.total_ns[r]!, 0);
   }
 
+  // What a box's width stands for. Beside an older recording it is the time of
+  // an average instance now and before together, so what is gone is drawn too.
+  private weight(node: number): number {
+    const { total_ns, before_ns, instances, before_instances } = this.tree;
+    if (this.mode !== "before" || !before_ns) return total_ns[node]!;
+    const now = instances > 0 ? total_ns[node]! / instances : 0;
+    return now + (before_instances ? before_ns[node]! / before_instances : 0);
+  }
+
   private layout(width: number): void {
     this.boxes = [];
     this.levels = 1;
@@ -148,7 +162,7 @@ class Flame {
         const [nodes, begin, depth] = top;
         let x = begin;
         for (const node of [...nodes].sort((a, b) => (this.name(a) < this.name(b) ? -1 : 1))) {
-          const w = this.tree.total_ns[node]! * scale;
+          const w = this.weight(node) * scale;
           if (w >= 0.4) {
             this.boxes.push({ node, depth, x, width: w });
             this.levels = Math.max(this.levels, depth + 1);
@@ -159,7 +173,7 @@ class Flame {
       }
     };
     if (this.zoom < 0) {
-      const total = this.total();
+      const total = this.roots.reduce((sum, r) => sum + this.weight(r), 0);
       this.boxes.push({ node: -1, depth: 0, x: 0, width });
       if (total > 0) place(this.roots, 0, 1, width / total);
       return;
@@ -169,7 +183,7 @@ class Flame {
     above.unshift(-1);
     above.forEach((node, depth) => this.boxes.push({ node, depth, x: 0, width }));
     this.levels = above.length;
-    place(this.children[this.zoom]!, 0, above.length, width / this.tree.total_ns[this.zoom]!);
+    place(this.children[this.zoom]!, 0, above.length, width / this.weight(this.zoom));
   }
 
   private name(node: number): string {
@@ -180,8 +194,8 @@ class Flame {
     return this.icicle ? depth * kRow : (this.levels - 1 - depth) * kRow;
   }
 
-  // How much of what slow instances spend more (or less) than fast ones is in
-  // this node; the root of it, so that small parts can still be seen.
+  // How much of what instances spend more (or less) than those they are held
+  // against is in this node; the root of it, so that small parts can still be seen.
   private change(node: number): number {
     const all = this.roots.reduce((sum, r) => sum + this.difference(r), 0);
     if (node < 0 || all === 0) return 0;
@@ -191,6 +205,11 @@ class Flame {
 
   private difference(node: number): number {
     const { fast_ns, slow_ns, fast_instances, slow_instances } = this.tree;
+    if (this.mode === "before") {
+      const { total_ns, before_ns, instances, before_instances } = this.tree;
+      if (!before_ns || !before_instances || instances === 0) return 0;
+      return total_ns[node]! / instances - before_ns[node]! / before_instances;
+    }
     if (fast_instances === 0 || slow_instances === 0) return 0;
     return slow_ns[node]! / slow_instances - fast_ns[node]! / fast_instances;
   }
@@ -223,7 +242,7 @@ class Flame {
         ? dark
           ? "#444"
           : "#ddd"
-        : this.mode === "diff"
+        : this.mode !== "all"
           ? differenceColor(this.change(box.node), dark)
           : moduleColor(name, dark);
     context.fillRect(box.x, this.y(box.depth), Math.max(0.5, box.width - 0.7), kRow - 1);
@@ -284,7 +303,7 @@ class Flame {
       const below = this.focus < 0 ? this.roots : this.children[this.focus]!;
       next =
         below.length > 0
-          ? below.reduce((a, b) => (this.tree.total_ns[b]! > this.tree.total_ns[a]! ? b : a))
+          ? below.reduce((a, b) => (this.weight(b) > this.weight(a) ? b : a))
           : undefined;
     } else if (event.key === up) {
       next = this.focus < 0 ? undefined : this.tree.parent[this.focus]!;
@@ -305,7 +324,11 @@ class Flame {
     const { total_ns, fast_ns, slow_ns, fast_instances, slow_instances } = this.tree;
     const ns = node < 0 ? this.total() : total_ns[node]!;
     let text = `${this.name(node)}: ${duration(ns)}, ${share(ns, this.total())}`;
-    if (node >= 0 && fast_instances > 0 && slow_instances > 0) {
+    const { before_ns, instances, before_instances } = this.tree;
+    if (this.mode === "before" && before_ns && before_instances && node >= 0) {
+      const now = instances > 0 ? Math.round(total_ns[node]! / instances) : 0;
+      text += `; an instance ${duration(now)} now, ${duration(Math.round(before_ns[node]! / before_instances))} before`;
+    } else if (node >= 0 && fast_instances > 0 && slow_instances > 0) {
       text += `; a slow instance ${duration(Math.round(slow_ns[node]! / slow_instances))}, a fast one ${duration(Math.round(fast_ns[node]! / fast_instances))}`;
     }
     if (this.query !== "")

@@ -104,8 +104,11 @@ export interface FlameTree {
   total_ns: number[];
   fast_ns: number[];
   slow_ns: number[];
+  instances: number;
   fast_instances: number;
   slow_instances: number;
+  before_ns?: number[]; // of an older recording
+  before_instances?: number;
   left_out_ns: number;
 }
 

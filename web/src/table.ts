@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A table of any number of rows: only those in sight are elements. Sortable by
-// its headers, filterable by text, moved through by arrow keys, opened by Enter.
+// A table of any number of rows: only those in sight are elements; on paper the
+// first kPrinted. Sortable by its headers, filterable by text, moved through by arrow keys, opened by Enter.
 // To a screen reader it is a grid that tells its whole size.
 
 import { h } from "./dom";
@@ -33,6 +33,7 @@ export interface TableOptions {
 
 const kRowHeight = 28;
 const kMargin = 12;
+const kPrinted = 200;
 
 export class VirtualTable {
   readonly element: HTMLElement;
@@ -82,6 +83,16 @@ export class VirtualTable {
     );
     new ResizeObserver(() => this.draw()).observe(this.viewport);
     this.refresh();
+    const print = (): void => {
+      if (this.element.isConnected) this.drawForPaper();
+      else window.removeEventListener("beforeprint", print);
+    };
+    const back = (): void => {
+      if (this.element.isConnected) this.draw();
+      else window.removeEventListener("afterprint", back);
+    };
+    window.addEventListener("beforeprint", print);
+    window.addEventListener("afterprint", back);
   }
 
   // Sorts and filters again, after what the columns tell has changed.
@@ -168,6 +179,17 @@ export class VirtualTable {
     const last = Math.min(this.order.length, first + Math.ceil(height / kRowHeight) + 2 * kMargin);
     const rows: HTMLElement[] = [];
     for (let place = first; place < last; ++place) rows.push(this.row(place));
+    this.body.replaceChildren(...rows);
+  }
+
+  private drawForPaper(): void {
+    const rows: HTMLElement[] = [];
+    for (let place = 0; place < Math.min(kPrinted, this.order.length); ++place) {
+      rows.push(this.row(place));
+    }
+    if (rows.length < this.order.length) {
+      rows.push(h("p", {}, `the first ${rows.length} of ${this.order.length} rows`));
+    }
     this.body.replaceChildren(...rows);
   }
 

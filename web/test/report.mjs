@@ -7,7 +7,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { gunzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { chromium } from "playwright-core";
 
 const kBrowsers = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
@@ -37,6 +37,18 @@ export function partsOf(file) {
     parts.set(name, JSON.parse(gunzipSync(Buffer.from(text, "base64")).toString("utf8")));
   }
   return parts;
+}
+
+// The text of a report file with some of its parts replaced.
+export function withParts(file, replaced) {
+  let text = readFileSync(file, "utf8");
+  for (const [name, part] of Object.entries(replaced)) {
+    const begin = text.indexOf(`data-part="${name}">`) + `data-part="${name}">`.length;
+    const end = text.indexOf("<", begin);
+    const packed = gzipSync(JSON.stringify(part)).toString("base64");
+    text = text.slice(0, begin) + packed + text.slice(end);
+  }
+  return text;
 }
 
 export async function openBrowser() {

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { cleanUp, folder, openBrowser, openPage, partsOf, run } from "./report.mjs";
+import { cleanUp, folder, openBrowser, openPage, partsOf, run, withParts } from "./report.mjs";
 
 let browser;
 let parts;
@@ -133,6 +133,81 @@ view("the flame graph tells the focused frame in words", async () => {
   await page.keyboard.press("Escape");
   await page.fill(".flame input[type=search]", "zzz-not-there");
   assert.ok((await page.textContent(".flame-words")).includes("0.0 %"));
+  assert.deepEqual(troubles, []);
+  await page.close();
+});
+
+view("a hundred thousand behaviours scroll, sort and filter", async () => {
+  const rows = 100000;
+  const few = parts.get("clusters");
+  const clusters = {};
+  for (const [key, column] of Object.entries(few)) {
+    clusters[key] = Array.from({ length: rows }, (_, row) => column[row % column.length]);
+  }
+  clusters.id = Array.from({ length: rows }, (_, row) => `id-${row}`);
+  clusters.cost_ns = Array.from({ length: rows }, (_, row) => (row * 7919) % 1000003);
+  clusters.part_of = new Array(rows).fill(-1);
+  const file = join(folder, "large.html");
+  const overview = { ...parts.get("overview"), clusters: rows };
+  writeFileSync(file, withParts(join(folder, "report.html"), { clusters, overview }));
+  const { page, troubles } = await openPage(browser, `file://${file}#/clusters?sort=-cost_ns`);
+  assert.equal(await page.textContent(".table [role=status]"), `${rows} rows`);
+  const inSight = () => page.locator(".rows .row").count();
+  assert.ok((await inSight()) < 100);
+  await page.focus("[role=grid]");
+  await page.keyboard.press("End");
+  const last = page.locator(`.rows .row[aria-rowindex='${rows + 1}']`);
+  await last.waitFor();
+  assert.equal(await last.getAttribute("aria-selected"), "true");
+  assert.ok((await inSight()) < 100);
+  await page.fill(".table input[type=search]", "id-99999");
+  assert.equal(await page.textContent(".table [role=status]"), `1 of ${rows} rows`);
+  // What the reader waits for when the order changes.
+  await page.fill(".table input[type=search]", "");
+  const ms = await page.evaluate(() => {
+    const begin = performance.now();
+    document.querySelector(".head [data-key=cost_ns] button").click();
+    return performance.now() - begin;
+  });
+  assert.ok(ms < 3000, `sorting took ${ms} ms`);
+  assert.deepEqual(troubles, []);
+  await page.close();
+});
+
+view("on paper a table has its first rows and the page no controls", async () => {
+  const { page } = await openPage(browser, `${url}#/clusters`);
+  await page.emulateMedia({ media: "print" });
+  await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
+  const rows = parts.get("clusters").id.length;
+  assert.equal(await page.locator(".rows .row").count(), Math.min(200, rows));
+  assert.equal(await page.locator("header").isVisible(), false);
+  const paper = await page.pdf({ format: "A4", landscape: true });
+  assert.ok(paper.length > 20000);
+  await page.emulateMedia({ media: "screen" });
+  await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+  assert.ok((await page.locator(".rows .row").count()) < 100);
+  await page.close();
+});
+
+view("a flame graph tells what changed since an older recording", async () => {
+  run("synth", "--like", "demo", "--seed", "3", "--bugs", "none", "-o", "before");
+  run("analyze", "fleet", "--against", "before", "-o", "changed.html");
+  const tree = partsOf(join(folder, "changed.html")).get("flame-wait");
+  const roots = tree.parent.flatMap((parent, node) => (parent < 0 ? [node] : []));
+  const sum = (column) => roots.reduce((all, node) => all + column[node], 0);
+  const alone = parts.get("flame-wait");
+  const allAlone = alone.parent.reduce(
+    (all, parent, node) => all + (parent < 0 ? alone.total_ns[node] : 0),
+    0,
+  );
+  assert.equal(sum(tree.total_ns), allAlone);
+  assert.ok(sum(tree.before_ns) > 0);
+  const changed = `file://${join(folder, "changed.html")}#/flame?kind=wait&mode=before`;
+  const { page, troubles } = await openPage(browser, changed);
+  await page.focus("canvas");
+  await page.keyboard.press("ArrowDown");
+  const words = await page.textContent(".flame-words");
+  assert.match(words, / now, .* before$/);
   assert.deepEqual(troubles, []);
   await page.close();
 });
