@@ -114,13 +114,16 @@ void FusedAssembler::Exit(int64_t time_ns, int64_t tid) {
 }
 
 // A thread that was not told about before has been running since the recording
-// began: had it been anything else, its first record would say so.
+// began, or since it was made: had it been anything else, its first record would
+// say so.
 LiveThread& FusedAssembler::Begin(int64_t tid, int64_t time_ns, uint16_t cpu) {
   LiveThread& thread = threads_.Get(tid);
   if (thread.phase == Phase::kUnseen) {
     thread.phase = Phase::kRunning;
     thread.active = true;
     if (cpu != kNoCpu || thread.held.empty()) thread.cpu = cpu;
+    const int64_t start_ns = sink_.dictionary().threads()[thread.id.value].start_ns;
+    if (start_ns != trace::kNoTime) time_ns = std::max(time_ns, start_ns);
     thread.since_ns = time_ns;
     for (HeldStack& sample : thread.held) sample.time_ns = std::max(sample.time_ns, time_ns);
   }

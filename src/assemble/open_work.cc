@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "trace/syscall_operation.h"
+
 namespace culprit::assemble {
 
 using trace::EventKind;
@@ -31,7 +33,9 @@ void OpenWork::SyscallExit(LiveThread& thread, int64_t time_ns, int64_t number, 
     return;
   }
   const OpenSyscall call = *std::exchange(thread.syscall, std::nullopt);
-  if (number >= 0 && call.number >= 0 && number != call.number) {
+  // Only at its begin a call is known with its operation.
+  const int64_t begun = trace::CallNumber(call.number);
+  if (number >= 0 && begun >= 0 && number != begun) {
     sink_.Count(Oddity::kLostExit);
     sink_.Count(Oddity::kLostEnter);
     return;
@@ -42,7 +46,7 @@ void OpenWork::SyscallExit(LiveThread& thread, int64_t time_ns, int64_t number, 
               .stack = call.stack,
               .cpu = call.cpu,
               .kind = EventKind::kSyscall,
-              .arg0 = call.number >= 0 ? call.number : number,
+              .arg0 = begun >= 0 ? call.number : number,
               .arg1 = result});
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "export/target.h"
+#include "trace/syscall_operation.h"
 #include "trace/trace_reader.h"
 
 namespace culprit::export_ {
@@ -37,6 +38,10 @@ struct ArgumentNames {
   std::string_view arg1;
 };
 ArgumentNames ArgumentNamesOf(trace::EventKind kind);
+// arg0 as it is shown: of a system call its number alone.
+inline int64_t FirstArgument(const trace::Event& event) {
+  return event.kind == trace::EventKind::kSyscall ? trace::CallNumber(event.arg0) : event.arg0;
+}
 // A marker's name; empty for other kinds.
 std::string_view MarkerName(const trace::Dictionary& dictionary, const trace::Event& event);
 

@@ -189,8 +189,8 @@ void FirefoxThread::AddMarker(const Event& event) {
   data.BeginObject();
   std::string name;
   if (event.kind == EventKind::kSyscall) {
-    name = "syscall " + std::to_string(event.arg0);
-    data.Field("type", "Syscall").Field("number", event.arg0).Field("result", event.arg1);
+    name = "syscall " + std::to_string(FirstArgument(event));
+    data.Field("type", "Syscall").Field("number", FirstArgument(event)).Field("result", event.arg1);
   } else if (event.kind == EventKind::kCall) {
     name = "[no stack]";
     if (event.stack.valid()) name = d.FrameName(d.stacks()[event.stack.value].frame);

@@ -174,7 +174,12 @@ void WriteEvent(const Dictionary& d, const Event& event, JsonWriter& json) {
   }
   const ArgumentNames names = ArgumentNamesOf(event.kind);
   TextField(json, "name", MarkerName(d, event));
-  if (!names.arg0.empty()) json.Field(names.arg0, event.arg0);
+  if (!names.arg0.empty()) json.Field(names.arg0, FirstArgument(event));
+  if (event.kind == trace::EventKind::kSyscall) {
+    if (const auto operation = trace::CallOperation(event.arg0)) {
+      json.Field("operation", int64_t{*operation});
+    }
+  }
   if (!names.arg1.empty()) json.Field(names.arg1, event.arg1);
   json.EndObject();
 }

@@ -304,10 +304,10 @@ class PerfettoExport {
 
   Status WriteSyscall(const Event& event, const ThreadTiles& tiles) {
     ProtoWriter enter, exit;
-    enter.Int(1, event.arg0);
+    enter.Int(1, FirstArgument(event));
     CULPRIT_TRY(WriteCallEdge(event, event.time_ns, kSysEnter, enter, tiles));
     if ((event.flags & trace::kUnfinished) != 0) return {};
-    exit.Int(1, event.arg0).Int(2, event.arg1);
+    exit.Int(1, FirstArgument(event)).Int(2, event.arg1);
     return WriteCallEdge(event, EndOf(event), kSysExit, exit, tiles);
   }
 

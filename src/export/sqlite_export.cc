@@ -181,7 +181,7 @@ Status WriteEvent(const Dictionary& d, const Event& event, int64_t id, Statement
   BindId(BindId(BindId(insert, event.thread), event.peer), event.stack);
   event.cpu == Event::kNoCpu ? insert.BindNull() : insert.Bind(int64_t{event.cpu});
   insert.BindTextOrNull(flags);
-  names.arg0.empty() ? insert.BindNull() : insert.Bind(event.arg0);
+  names.arg0.empty() ? insert.BindNull() : insert.Bind(FirstArgument(event));
   names.arg1.empty() ? insert.BindNull() : insert.Bind(event.arg1);
   return insert.BindTextOrNull(Utf8Text(MarkerName(d, event))).Run();
 }

@@ -345,20 +345,20 @@ Status CtfFacts::SyscallEvent(const Given& given) {
     return {};
   }
   int64_t number = meaning.number;
-  if (number == kNoSyscall) number = given.Number(kSlotNumber, kNoSyscall);
+  if (number == trace::kNoSyscall) number = given.Number(kSlotNumber, trace::kNoSyscall);
   Task& task = tasks_[given.tid];
   if (meaning.kind == Kind::kEnter || meaning.kind == Kind::kRawEnter) {
-    if (number == kNoSyscall) {
+    if (number == trace::kNoSyscall) {
       diagnostics_.Count("system call whose name has no number: " + meaning.name, 1, given.offset);
     }
     task.open_call = number;
     return assembler_.SyscallEnter(given.time_ns, given.cpu, given.tid, number, Stack(given));
   }
   const int64_t result = given.Number(kSlotResult, 0);
-  const int64_t open = std::exchange(task.open_call, kNoSyscall);
+  const int64_t open = std::exchange(task.open_call, trace::kNoSyscall);
   // A new thread's life begins with the exit of the call that made it.
-  if (meaning.makes_threads && result == 0 && open == kNoSyscall) return {};
-  if (number == kNoSyscall) number = open;
+  if (meaning.makes_threads && result == 0 && open == trace::kNoSyscall) return {};
+  if (number == trace::kNoSyscall) number = open;
   return assembler_.SyscallExit(given.time_ns, given.cpu, given.tid, number, result);
 }
 

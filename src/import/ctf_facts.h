@@ -55,7 +55,7 @@ class CtfFacts {
   struct Task {
     uint64_t name_hash = 0;
     int64_t pid = assemble::kNoTid;
-    int64_t open_call = kNoSyscall;  // for exits that do not say of what
+    int64_t open_call = trace::kNoSyscall;  // for exits that do not say of what
     bool woken = false;
     bool kernel = false;
     std::string name;
@@ -63,7 +63,7 @@ class CtfFacts {
   struct Meaning {
     CtfEventKind kind = CtfEventKind::kUnused;
     std::string name;
-    int64_t number = kNoSyscall;
+    int64_t number = trace::kNoSyscall;
     bool makes_threads = false;  // clone and its kin
   };
   // One event with what all kinds need.

@@ -124,7 +124,7 @@ TEST(CtfFacts, KnowsTheNamesOfSamplersAndSystemCalls) {
   EXPECT_EQ(syscalls.Number("fstat64"), syscalls.Number("fstat"));
   EXPECT_EQ(syscalls.Number("futex_time32"), 202);
   EXPECT_EQ(syscalls.Number("umount"), syscalls.Number("umount2"));
-  EXPECT_EQ(syscalls.Number("nonesuch"), kNoSyscall);
+  EXPECT_EQ(syscalls.Number("nonesuch"), trace::kNoSyscall);
 }
 
 TEST(CtfFacts, SharesOutTimeBySamplesWithChains) {

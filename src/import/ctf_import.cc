@@ -101,7 +101,7 @@ void Describe(const CtfSchema& schema, const CtfReader& reader, const CtfFacts& 
   if (!schema.clocks.empty()) metadata.clock = schema.clocks.front().name;
   metadata.properties["ctf.events"] = std::to_string(facts.events());
   metadata.properties["ctf.events_unused"] = std::to_string(facts.unused());
-  metadata.properties["syscalls.table"] = std::string(ArchName(facts.syscalls().table()));
+  metadata.properties["syscalls.table"] = std::string(trace::MachineName(facts.syscalls().table()));
   for (const auto& [cpu, lost] : reader.ledger().lost_by_cpu()) {
     metadata.properties["drops.cpu" + std::to_string(cpu)] = std::to_string(lost);
   }

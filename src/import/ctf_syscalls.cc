@@ -66,7 +66,7 @@ CtfSyscalls::CtfSyscalls(const CtfSchema& schema) {
     const auto it = schema.environment.find(key);
     if (it != schema.environment.end() && machine_.empty()) machine_ = it->second;
   }
-  if (const auto arch = SyscallArchOf(machine_)) {
+  if (const auto arch = trace::SyscallAbiOf(machine_)) {
     table_ = *arch;
     return;
   }
@@ -74,25 +74,25 @@ CtfSyscalls::CtfSyscalls(const CtfSchema& schema) {
   const Traits traits = TraitsOf(schema);
   const bool is_x86 = traits.x86 || (traits.open && !schema.big_endian);
   if (is_x86 && traits.wide) {
-    machine_ = ArchName(SyscallArch::kX86_64);
+    machine_ = trace::MachineName(trace::SyscallAbi::kX86_64);
   } else if (traits.openat && !traits.open && traits.wide) {
-    table_ = SyscallArch::kArm64;
-    machine_ = ArchName(SyscallArch::kArm64);
+    table_ = trace::SyscallAbi::kArm64;
+    machine_ = trace::MachineName(trace::SyscallAbi::kArm64);
   }
 }
 
 int64_t CtfSyscalls::Number(std::string_view name) const {
-  const int64_t number = SyscallNumber(name, table_);
-  if (number != kNoSyscall) return number;
+  const int64_t number = trace::SyscallNumber(name, table_);
+  if (number != trace::kNoSyscall) return number;
   for (const auto& [alias, plain] : kAliases) {
-    if (alias == name) return SyscallNumber(plain, table_);
+    if (alias == name) return trace::SyscallNumber(plain, table_);
   }
   for (const std::string_view suffix : kSuffixes) {
     if (name.size() <= suffix.size() || !name.ends_with(suffix)) continue;
-    const int64_t plain = SyscallNumber(name.substr(0, name.size() - suffix.size()), table_);
-    if (plain != kNoSyscall) return plain;
+    const int64_t plain = trace::SyscallNumber(name.substr(0, name.size() - suffix.size()), table_);
+    if (plain != trace::kNoSyscall) return plain;
   }
-  return kNoSyscall;
+  return trace::kNoSyscall;
 }
 
 }  // namespace culprit::import_

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "import/ctf_schema.h"
-#include "import/syscall_names.h"
+#include "trace/syscall_table.h"
 
 namespace culprit::import_ {
 
@@ -22,14 +22,14 @@ class CtfSyscalls {
  public:
   explicit CtfSyscalls(const CtfSchema& schema);
 
-  // kNoSyscall: no such name.
+  // trace::kNoSyscall: no such name.
   int64_t Number(std::string_view name) const;
-  SyscallArch table() const { return table_; }
+  trace::SyscallAbi table() const { return table_; }
   // As the trace says, or as deduced; empty: not known.
   const std::string& machine() const { return machine_; }
 
  private:
-  SyscallArch table_ = SyscallArch::kX86_64;
+  trace::SyscallAbi table_ = trace::SyscallAbi::kX86_64;
   std::string machine_;
 };
 

@@ -33,6 +33,7 @@ PerfDataFacts::PerfDataFacts(const PerfSession& session, const ImportOptions& op
       assembler_(assembler),
       diagnostics_(diagnostics),
       order_(session.big ? ByteOrder::kBig : ByteOrder::kLittle),
+      abi_(trace::SyscallAbiOf(session.arch)),
       stacks_(session, options, writer.dictionary(), diagnostics) {
   Plan(options);
 }
@@ -207,7 +208,8 @@ Status PerfDataFacts::Tracepoint(const Event& event, std::string_view raw, const
       return Waking(event, view, moment);
     case Kind::kRawEnter:
     case Kind::kEnter:
-      CULPRIT_TRY(assembler_.SyscallEnter(moment.time_ns, moment.cpu, moment.tid, view.Signed(f[0]),
+      CULPRIT_TRY(assembler_.SyscallEnter(moment.time_ns, moment.cpu, moment.tid,
+                                          EnteredCall(view, f[0], f[1], abi_),
                                           stacks_.Stack(moment.chain)));
       // Without exits a call is the moment it was made.
       if (call_exits_) return {};

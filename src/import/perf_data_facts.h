@@ -106,6 +106,7 @@ class PerfDataFacts {
   assemble::Assembler& assembler_;
   Diagnostics& diagnostics_;
   ByteOrder order_;
+  std::optional<trace::SyscallAbi> abi_;
   PerfStacks stacks_;
   TaskStates states_;
   std::vector<Event> events_;    // by attr

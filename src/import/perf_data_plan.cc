@@ -54,6 +54,7 @@ void PerfDataFacts::PlanTracepoint(const PerfAttr& attr, Event& event) {
   }
   if (row.kind == Kind::kEnter || row.kind == Kind::kExitCall) {
     if (event.fields[0] == nullptr) event.fields[0] = format->Find("nr");
+    if (row.kind == Kind::kEnter) event.fields[1] = OperationField(*format);
   }
   event.flags = format->Find("common_flags");
   event.target_cpu = format->Find("target_cpu");

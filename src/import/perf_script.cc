@@ -346,7 +346,10 @@ Status ReadPerfScript(const Source& source, const ImportOptions& options,
   if (switches) {
     CULPRIT_ASSIGN(tracepoints.recorded, RecordedThreads(bytes));
   }
-  tracepoints.arch = SyscallArchOf(survey.arch).value_or(SyscallArch::kX86_64);
+  if (const auto arch = trace::SyscallAbiOf(survey.arch)) {
+    tracepoints.arch = *arch;
+    tracepoints.arch_known = true;
+  }
   PerfScriptReader reader(bytes, options, std::move(survey), tracepoints, writer, diagnostics);
   const Status status = reader.Run(switches);
   if (status.ok()) return status;

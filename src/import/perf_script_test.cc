@@ -10,6 +10,7 @@
 #include "import/importers.h"
 #include "import/perf_script_line.h"
 #include "import/stored_bytes.h"
+#include "trace/syscall_operation.h"
 
 namespace culprit::import_ {
 namespace {
@@ -203,6 +204,22 @@ TEST(PerfScript, ReadsRealDialects) {
   }
 }
 
+TEST(PerfScript, CallsHaveTheirOperationWhereTheMachineIsKnown) {
+  const std::string text =
+      "b 20/20 [001] 100.000000300: raw_syscalls:sys_enter: NR 98 (ffff9a20, 81, 1, 0, 0, 0)\n"
+      "b 20/20 [001] 100.000000400: raw_syscalls:sys_exit: NR 98 = 1\n";
+  for (const bool known : {false, true}) {
+    const ImportedTrace imported = FromText((known ? "# arch : aarch64\n" : "") + text);
+    ASSERT_EQ(imported.Count(EventKind::kSyscall), 1u);
+    for (const trace::Event& event : imported.trace.events) {
+      if (event.kind != EventKind::kSyscall) continue;
+      EXPECT_EQ(trace::CallNumber(event.arg0), 98);
+      EXPECT_EQ(trace::CallOperation(event.arg0), known ? std::optional(1U) : std::nullopt);
+      EXPECT_EQ(event.dur_ns, 100);
+    }
+  }
+}
+
 using Row = std::tuple<int64_t, int64_t, int, int64_t, int64_t, uint16_t, int, int64_t, int64_t>;
 
 std::vector<Row> Rows(const ImportedTrace& imported) {
@@ -210,8 +227,10 @@ std::vector<Row> Rows(const ImportedTrace& imported) {
   const auto tid = [&](trace::ThreadId id) { return id.valid() ? threads[id.value].tid : -2; };
   std::vector<Row> rows;
   for (const trace::Event& event : imported.trace.events) {
+    // Text does not say of which machine it is, so it has no operations of calls.
+    const int64_t number = trace::CallNumber(event.arg0);
     rows.emplace_back(event.time_ns, event.dur_ns, static_cast<int>(event.kind), tid(event.thread),
-                      tid(event.peer), event.cpu, event.flags, event.arg0, event.arg1);
+                      tid(event.peer), event.cpu, event.flags, number, event.arg1);
   }
   std::sort(rows.begin(), rows.end());
   return rows;

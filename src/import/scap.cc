@@ -32,7 +32,7 @@ constexpr int64_t kKernelParent = 2;  // kthreadd, on every Linux
 constexpr size_t kMaxContainers = 10'000;
 
 struct ScapSurvey {
-  SyscallArch arch = SyscallArch::kX86_64;
+  trace::SyscallAbi arch = trace::SyscallAbi::kX86_64;
   bool arch_known = false;
   bool has_entries = true;
 };
@@ -65,7 +65,7 @@ Result<ScapSurvey> SurveyScap(const Bytes& bytes) {
     if (arch) ++votes[static_cast<size_t>(*arch)];
   }
   survey.arch_known = votes[0] + votes[1] != 0;
-  if (votes[1] > votes[0]) survey.arch = SyscallArch::kArm64;
+  if (votes[1] > votes[0]) survey.arch = trace::SyscallAbi::kArm64;
   survey.has_entries = entries * 8 >= exits;
   return survey;
 }
@@ -82,7 +82,7 @@ class ScapReader {
   struct Thread {
     enum class Place : uint8_t { kUnknown, kInside, kOutside };
     Place place = Place::kUnknown;
-    int64_t number = kNoSyscall;  // of the call it is in
+    int64_t number = trace::kNoSyscall;  // of the call it is in
   };
 
   Status Block(const ScapBlock& block);
@@ -175,7 +175,7 @@ void ScapReader::Container() {
 int64_t ScapReader::NumberOf(const ScapEventRow& row, const Thread& thread) {
   if (row.meaning != ScapMeaning::kGeneric) return ScapSyscallNumber(row.name, survey_.arch);
   if (event_.values.size() >= 2) return event_.Signed(1);
-  return thread.place == Thread::Place::kInside ? thread.number : kNoSyscall;
+  return thread.place == Thread::Place::kInside ? thread.number : trace::kNoSyscall;
 }
 
 Status ScapReader::Call(const ScapEventRow& row) {
@@ -196,7 +196,7 @@ Status ScapReader::Call(const ScapEventRow& row) {
   const int64_t number = NumberOf(row, thread);
   thread.place = event_.is_exit() ? Thread::Place::kOutside : Thread::Place::kInside;
   thread.number = number;
-  if (number == kNoSyscall) {
+  if (number == trace::kNoSyscall) {
     const bool lost_entry = generic && event_.is_exit();
     diagnostics_.Count(
         lost_entry ? "system call exit without its entry" : "system call without a known number", 1,
@@ -280,8 +280,8 @@ void ScapReader::Describe() {
   metadata.os = "Linux";
   metadata.clock = "wall";
   metadata.wall_start_ns = metadata.begin_ns;
-  metadata.arch = survey_.arch_known ? ArchName(survey_.arch) : "";
-  metadata.properties["syscalls.table"] = ArchName(survey_.arch);
+  metadata.arch = survey_.arch_known ? trace::MachineName(survey_.arch) : "";
+  metadata.properties["syscalls.table"] = trace::MachineName(survey_.arch);
   metadata.properties["scap.events"] = std::to_string(events_);
   metadata.properties["scap.events_unused"] = std::to_string(unused_);
   if (metadata.has_switches) {

@@ -260,29 +260,30 @@ ScapEventRow ScapEventOf(uint16_t type) {
   return kScapRows[row];
 }
 
-std::optional<SyscallArch> ScapArchOf(int64_t recorder_number, int64_t machine_number) {
+std::optional<trace::SyscallAbi> ScapArchOf(int64_t recorder_number, int64_t machine_number) {
   for (const KnownScapCall& call : kKnownScapCalls) {
     if (call.recorder_number != recorder_number) continue;
-    for (const SyscallArch arch : {SyscallArch::kX86_64, SyscallArch::kArm64}) {
-      if (SyscallNumber(call.name, arch) == machine_number) return arch;
+    for (const trace::SyscallAbi arch : {trace::SyscallAbi::kX86_64, trace::SyscallAbi::kArm64}) {
+      if (trace::SyscallNumber(call.name, arch) == machine_number) return arch;
     }
   }
   return std::nullopt;
 }
 
-std::optional<SyscallArch> ScapArchOf(std::string_view name) {
-  if (ScapSyscallNumber(name, SyscallArch::kArm64) != kNoSyscall) return std::nullopt;
-  if (SyscallNumber(name, SyscallArch::kX86_64) == kNoSyscall) return std::nullopt;
-  return SyscallArch::kX86_64;
+std::optional<trace::SyscallAbi> ScapArchOf(std::string_view name) {
+  if (ScapSyscallNumber(name, trace::SyscallAbi::kArm64) != trace::kNoSyscall) return std::nullopt;
+  if (trace::SyscallNumber(name, trace::SyscallAbi::kX86_64) == trace::kNoSyscall)
+    return std::nullopt;
+  return trace::SyscallAbi::kX86_64;
 }
 
-int64_t ScapSyscallNumber(std::string_view name, SyscallArch arch) {
-  const int64_t number = SyscallNumber(name, arch);
-  if (number != kNoSyscall) return number;
+int64_t ScapSyscallNumber(std::string_view name, trace::SyscallAbi arch) {
+  const int64_t number = trace::SyscallNumber(name, arch);
+  if (number != trace::kNoSyscall) return number;
   for (const auto& [recorded, other] : kSharedNames) {
-    if (recorded == name) return SyscallNumber(other, arch);
+    if (recorded == name) return trace::SyscallNumber(other, arch);
   }
-  return kNoSyscall;
+  return trace::kNoSyscall;
 }
 
 }  // namespace culprit::import_

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string_view>
 
-#include "import/syscall_names.h"
+#include "trace/syscall_table.h"
 
 namespace culprit::import_ {
 
@@ -55,14 +55,14 @@ struct ScapParameterCounts {
 inline constexpr ScapParameterCounts kScapExecCounts = {14, 16};
 inline constexpr ScapParameterCounts kScapForkCounts = {17, 20};
 
-// The number of a call that the recorder names; kNoSyscall: not on that machine.
+// The number of a call that the recorder names; trace::kNoSyscall: not on that machine.
 // The recorder has one name for some pairs of calls (pipe, pipe2).
-int64_t ScapSyscallNumber(std::string_view name, SyscallArch arch);
+int64_t ScapSyscallNumber(std::string_view name, trace::SyscallAbi arch);
 
 // The machine on which the recorder's number and the machine's are of the same
 // call, for the calls that most programs make.
-std::optional<SyscallArch> ScapArchOf(int64_t recorder_number, int64_t machine_number);
+std::optional<trace::SyscallAbi> ScapArchOf(int64_t recorder_number, int64_t machine_number);
 // The same for a call that only one machine has.
-std::optional<SyscallArch> ScapArchOf(std::string_view name);
+std::optional<trace::SyscallAbi> ScapArchOf(std::string_view name);
 
 }  // namespace culprit::import_

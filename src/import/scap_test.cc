@@ -10,7 +10,7 @@
 #include "import/scap_events.h"
 #include "import/scap_process.h"
 #include "import/stored_bytes.h"
-#include "import/syscall_names.h"
+#include "trace/syscall_table.h"
 
 namespace culprit::import_ {
 namespace {
@@ -101,10 +101,10 @@ TEST(Scap, EveryVersionOfTheProcessListIsRead) {
 }
 
 TEST(Scap, TellsTheMachineByTheNumbersOfItsCalls) {
-  EXPECT_EQ(ScapArchOf(108, 14), SyscallArch::kX86_64);
-  EXPECT_EQ(ScapArchOf(108, 135), SyscallArch::kArm64);
+  EXPECT_EQ(ScapArchOf(108, 14), trace::SyscallAbi::kX86_64);
+  EXPECT_EQ(ScapArchOf(108, 135), trace::SyscallAbi::kArm64);
   EXPECT_EQ(ScapArchOf(108, 999), std::nullopt);
-  EXPECT_EQ(ScapArchOf("open"), SyscallArch::kX86_64);
+  EXPECT_EQ(ScapArchOf("open"), trace::SyscallAbi::kX86_64);
   EXPECT_EQ(ScapArchOf("pipe"), std::nullopt);  // may stand for pipe2
   ScapBuilder scap;
   scap.Event({1000, 5, 0}, 0, {scap.U16(108), scap.U16(135)});
@@ -121,7 +121,8 @@ TEST(Scap, EveryCallOfTheTableHasANumber) {
     const ScapEventRow row = ScapEventOf(type);
     EXPECT_NE(row.meaning, ScapMeaning::kUnknown) << type;
     if (row.name.empty()) continue;
-    EXPECT_NE(ScapSyscallNumber(row.name, SyscallArch::kX86_64), kNoSyscall) << row.name;
+    EXPECT_NE(ScapSyscallNumber(row.name, trace::SyscallAbi::kX86_64), trace::kNoSyscall)
+        << row.name;
   }
   EXPECT_EQ(ScapEventOf(426).meaning, ScapMeaning::kUnknown);
 }
@@ -189,7 +190,7 @@ TEST(Scap, ReadsAContainersCapture) {
     if (event.kind != EventKind::kSyscall) continue;
     const bool open = (event.flags & trace::kUnfinished) != 0;
     ++(open ? unfinished : finished);
-    if (open || event.arg0 != SyscallNumber("futex", SyscallArch::kX86_64)) continue;
+    if (open || event.arg0 != trace::SyscallNumber("futex", trace::SyscallAbi::kX86_64)) continue;
     ++futexes;
     futex_ns += event.dur_ns;
   }

@@ -19,9 +19,9 @@
 #include "import/importers.h"
 #include "import/perf_script_frames.h"
 #include "import/strace_line.h"
-#include "import/syscall_names.h"
 #include "import/text_scan.h"
 #include "symbol/symbolizer.h"
+#include "trace/syscall_operation.h"
 
 namespace culprit::import_ {
 namespace {
@@ -36,7 +36,7 @@ bool MakesThread(std::string_view name) {
 }
 
 struct Survey {
-  SyscallArch arch = SyscallArch::kArm64;
+  trace::SyscallAbi arch = trace::SyscallAbi::kArm64;
   bool relative = false;  // times since the line before
   int64_t main_tid = 1;   // who the lines without a pid belong to
 };
@@ -55,9 +55,10 @@ Result<Survey> SurveyInput(const Bytes& bytes) {
     if (!more) break;
     const auto line = ParseStraceLine(text);
     if (!line) continue;
-    if (!line->name.empty() && SyscallNumber(line->name, SyscallArch::kArm64) == kNoSyscall &&
-        SyscallNumber(line->name, SyscallArch::kX86_64) != kNoSyscall) {
-      survey.arch = SyscallArch::kX86_64;
+    if (!line->name.empty() &&
+        trace::SyscallNumber(line->name, trace::SyscallAbi::kArm64) == trace::kNoSyscall &&
+        trace::SyscallNumber(line->name, trace::SyscallAbi::kX86_64) != trace::kNoSyscall) {
+      survey.arch = trace::SyscallAbi::kX86_64;
     }
     if (MakesThread(line->name) && line->result.value_or(-1) > 0) children.insert(*line->result);
     if (line->tid && !main_tid && !children.contains(*line->tid)) main_tid = line->tid;
@@ -91,6 +92,7 @@ class StraceReader {
   void DropTorn();
   int64_t TimeOf(const StraceLine& line);
   int64_t NumberOf(std::string_view name, uint64_t offset);
+  static int64_t WithOperation(int64_t number, const StraceLine& line);
   void AddFrame(const StraceFrame& frame);
 
   // A whole call, kept until its stack lines have come.
@@ -137,9 +139,17 @@ int64_t StraceReader::TimeOf(const StraceLine& line) {
 }
 
 int64_t StraceReader::NumberOf(std::string_view name, uint64_t offset) {
-  const int64_t number = SyscallNumber(name, survey_.arch);
-  if (number == kNoSyscall) diagnostics_.Count("system call without a known number", 1, offset);
+  const int64_t number = trace::SyscallNumber(name, survey_.arch);
+  if (number == trace::kNoSyscall)
+    diagnostics_.Count("system call without a known number", 1, offset);
   return number;
+}
+
+int64_t StraceReader::WithOperation(int64_t number, const StraceLine& line) {
+  const std::optional<size_t> argument = trace::OperationArgument(line.name);
+  if (!argument) return number;
+  const std::string_view text = StraceArgument(line.arguments, *argument);
+  return trace::PackCall(number, trace::ParseOperation(line.name, text));
 }
 
 void StraceReader::AddFrame(const StraceFrame& text) {
@@ -218,9 +228,9 @@ Status StraceReader::Call(const StraceLine& line, std::string_view text, uint64_
     return {};
   }
   const int64_t number = NumberOf(line.name, offset);
-  if (number == kNoSyscall) return {};
+  if (number == trace::kNoSyscall) return {};
   if (line.kind == StraceKind::kUnfinished) {
-    return assembler_.SyscallEnter(time_ns, assemble::kNoCpu, tid, number);
+    return assembler_.SyscallEnter(time_ns, assemble::kNoCpu, tid, WithOperation(number, line));
   }
   if (line.kind == StraceKind::kResumed) {
     return assembler_.SyscallExit(time_ns, assemble::kNoCpu, tid, number, line.result.value_or(0));
@@ -241,7 +251,7 @@ Status StraceReader::Call(const StraceLine& line, std::string_view text, uint64_
   held_ = Held{.time_ns = time_ns,
                .dur_ns = line.dur_ns.value_or(0),
                .tid = tid,
-               .number = number,
+               .number = WithOperation(number, line),
                .result = line.result.value_or(0)};
   if (line.clock == StraceLine::Clock::kNone) now_ns_ += std::max<int64_t>(held_->dur_ns, 1);
   return {};
@@ -249,7 +259,7 @@ Status StraceReader::Call(const StraceLine& line, std::string_view text, uint64_
 
 Status StraceReader::Run() {
   writer_.metadata().source = "strace";
-  writer_.metadata().arch = ArchName(survey_.arch);
+  writer_.metadata().arch = trace::MachineName(survey_.arch);
   writer_.metadata().properties["syscalls.arch"] = "guessed from the names of the calls";
   std::string text;
   for (;;) {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "import/syscall_names.h"
 #include "import/text_scan.h"
+#include "trace/error_table.h"
 
 namespace culprit::import_ {
 namespace {
@@ -110,7 +110,7 @@ bool ParseResult(std::string_view text, StraceLine& out) {
     std::string_view value = TakeToken(rest);
     value = value.substr(0, value.find('<'));  // "3</etc/passwd>" with -y
     const std::string_view name = TakeToken(rest);
-    const int64_t code = ErrnoNumber(name);
+    const int64_t code = trace::ErrorNumber(name);
     if ((value == "-1" || value == "?") && code != 0) {
       out.result = -code;
     } else if (value != "?") {
@@ -136,6 +136,7 @@ bool ParseCall(std::string_view line, StraceLine& out) {
   const size_t length = out.name.size();
   if (length == 0) return false;
   const std::string_view arguments = line.substr(length + 1);
+  out.arguments = arguments;
   if (arguments.starts_with('"')) {
     const size_t quote = arguments.find('"', 1);
     if (quote != std::string_view::npos) out.first_argument = arguments.substr(1, quote - 1);
@@ -180,6 +181,32 @@ std::optional<StraceLine> ParseStraceLine(std::string_view line) {
     return ParseResumed(line, out) ? std::optional(out) : std::nullopt;
   }
   return ParseCall(line, out) ? std::optional(out) : std::nullopt;
+}
+
+std::string_view StraceArgument(std::string_view arguments, size_t index) {
+  size_t depth = 0;
+  size_t begin = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const char c = arguments[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+      continue;
+    }
+    if (c == '"') quoted = true;
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    const bool closes = c == ')' || c == ']' || c == '}';
+    const bool ends =
+        depth == 0 && (c == ',' || closes || arguments.substr(i).starts_with(" <unf"));
+    if (closes && depth > 0) --depth;
+    if (!ends) continue;
+    if (index == 0) return Trim(arguments.substr(begin, i - begin));
+    if (c != ',') return {};
+    --index;
+    begin = i + 1;
+  }
+  return {};
 }
 
 bool BeginsStraceCall(std::string_view line) {

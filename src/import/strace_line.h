@@ -32,9 +32,14 @@ struct StraceLine {
   std::optional<int64_t> result;         // errors negative; nothing: "?"
   std::optional<int64_t> dur_ns;         // with -T
   std::string_view first_argument = {};  // of execve: the program
+  std::string_view arguments = {};       // what stands behind "NAME("
 };
 
 std::optional<StraceLine> ParseStraceLine(std::string_view line);
+
+// One of the arguments, from 0, without what strace puts around strings and
+// structures taken apart; empty: there are not so many.
+std::string_view StraceArgument(std::string_view arguments, size_t index);
 
 // The head of a call without its end: the rest may be on the next line.
 bool BeginsStraceCall(std::string_view line);

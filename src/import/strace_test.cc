@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -9,7 +8,7 @@
 #include "import/importers.h"
 #include "import/stored_bytes.h"
 #include "import/strace_line.h"
-#include "import/syscall_names.h"
+#include "trace/syscall_operation.h"
 
 namespace culprit::import_ {
 namespace {
@@ -28,29 +27,6 @@ std::vector<trace::Event> Calls(const ImportedTrace& imported) {
   return calls;
 }
 
-TEST(SyscallNames, AreThoseOfTheKernel) {
-  EXPECT_EQ(SyscallNumber("read", SyscallArch::kX86_64), 0);
-  EXPECT_EQ(SyscallNumber("read", SyscallArch::kArm64), 63);
-  EXPECT_EQ(SyscallNumber("newstat", SyscallArch::kX86_64), 4);
-  EXPECT_EQ(SyscallNumber("open", SyscallArch::kArm64), kNoSyscall);
-  EXPECT_EQ(SyscallNumber("no such call", SyscallArch::kArm64), kNoSyscall);
-  EXPECT_EQ(SyscallName(202, SyscallArch::kX86_64), "futex");
-  EXPECT_EQ(SyscallName(98, SyscallArch::kArm64), "futex");
-  EXPECT_EQ(ErrnoNumber("EAGAIN"), 11);
-  EXPECT_EQ(ErrnoNumber("ERESTARTSYS"), 512);
-  EXPECT_EQ(ErrnoNumber("E"), 0);
-#if defined(__aarch64__) || defined(__x86_64__)
-#if defined(__aarch64__)
-  constexpr SyscallArch kHere = SyscallArch::kArm64;
-#else
-  constexpr SyscallArch kHere = SyscallArch::kX86_64;
-#endif
-  EXPECT_EQ(SyscallNumber("openat", kHere), SYS_openat);
-  EXPECT_EQ(SyscallNumber("epoll_pwait2", kHere), SYS_epoll_pwait2);
-  EXPECT_EQ(SyscallNumber("fstat", kHere), SYS_fstat);
-#endif
-}
-
 TEST(Strace, ReadsResults) {
   const auto result = [](std::string_view line) { return ParseStraceLine(line)->result; };
   EXPECT_EQ(result("read(3, \") = 7\", 832) = 832 <0.000366>"), 832);
@@ -62,6 +38,40 @@ TEST(Strace, ReadsResults) {
   EXPECT_EQ(result("wait4(-1, 0, 0, NULL) = ? ERESTARTSYS (To be restarted)"), -512);
   EXPECT_FALSE(ParseStraceLine("hello world"));
   EXPECT_FALSE(ParseStraceLine("main() returned"));
+}
+
+TEST(Strace, TakesArgumentsApart) {
+  const std::string_view arguments =
+      "7, EPOLL_CTL_ADD, 9, {events=EPOLLIN|EPOLLET, data={u32=9, u64=9}}) = 0 <0.000010>";
+  EXPECT_EQ(StraceArgument(arguments, 0), "7");
+  EXPECT_EQ(StraceArgument(arguments, 1), "EPOLL_CTL_ADD");
+  EXPECT_EQ(StraceArgument(arguments, 3), "{events=EPOLLIN|EPOLLET, data={u32=9, u64=9}}");
+  EXPECT_EQ(StraceArgument(arguments, 4), "");
+  EXPECT_EQ(StraceArgument("3, \"a, \\\", b\", 8) = 8", 2), "8");
+  EXPECT_EQ(StraceArgument("0xffff, FUTEX_WAIT_PRIVATE, 0, NULL <unfinished ...>", 3), "NULL");
+  EXPECT_EQ(StraceArgument("", 0), "");
+  EXPECT_EQ(StraceArgument("3, \"never ended", 1), "");
+}
+
+TEST(Strace, CallsHaveTheirOperation) {
+  const ImportedTrace imported = FromText(
+      "7 1.000000 futex(0xaaaaf0, FUTEX_WAKE_PRIVATE, 1) = 1 <0.000005>\n"
+      "7 2.000000 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0 <0.000005>\n"
+      "7 3.000000 ioctl(3, FIONBIO, [1]) = 0 <0.000005>\n"
+      "7 4.000000 read(3, \"x\", 1) = 1 <0.000005>\n"
+      "7 5.000000 futex(0xaaaaf0, FUTEX_WAIT_BITSET_PRIVATE|FUTEX_CLOCK_REALTIME, 0, NULL, "
+      "FUTEX_BITSET_MATCH_ANY <unfinished ...>\n"
+      "8 5.500000 ioctl(4, _IOC(_IOC_NONE, 0x94, 0x9, 0), 0) = 0 <0.000005>\n"
+      "7 6.000000 <... futex resumed>) = 0 <1.000000>\n");
+  const auto number = [](std::string_view name) {
+    return trace::SyscallNumber(name, trace::SyscallAbi::kArm64);
+  };
+  std::vector<int64_t> calls;
+  for (const trace::Event& event : Calls(imported)) calls.push_back(event.arg0);
+  EXPECT_EQ(calls, (std::vector<int64_t>{trace::PackCall(number("futex"), 1),
+                                         trace::PackCall(number("fcntl"), 4),
+                                         trace::PackCall(number("ioctl"), 0x5421), number("read"),
+                                         trace::PackCall(number("futex"), 9), number("ioctl")}));
 }
 
 TEST(Strace, ReadsNamesOfThreadsAddressesAndNumbers) {
@@ -102,7 +112,7 @@ TEST(Strace, JoinsWhatOthersInterrupted) {
   EXPECT_EQ(imported.trace.metadata.arch, "x86_64");  // arm64 has no access()
   EXPECT_EQ(imported.Thread(calls[0].thread).find("app"), 0u);
   EXPECT_EQ(calls[1].arg1, -2);
-  EXPECT_EQ(calls[3].arg0, SyscallNumber("read", SyscallArch::kX86_64));
+  EXPECT_EQ(calls[3].arg0, trace::SyscallNumber("read", trace::SyscallAbi::kX86_64));
   EXPECT_EQ(calls[3].dur_ns, 2'000'000);
   EXPECT_EQ(calls[4].dur_ns, 200'000);
   EXPECT_EQ(imported.Stack(calls[4].stack), "app!main;libc.so.6!__write");

@@ -43,6 +43,7 @@ void TracepointFacts::AddFormat(EventFormat format) {
   if ((row.kind == Kind::kEnter || row.kind == Kind::kExitCall) && handler.fields[0] == nullptr) {
     handler.fields[0] = known.Find("nr");  // what __syscall_nr was called before 4.6
   }
+  if (row.kind == Kind::kEnter) handler.fields[1] = OperationField(known);
   handler.pid = known.Find("common_pid");
   handler.flags = known.Find("common_flags");
   if (row.kind == Kind::kSwitch) states_ = TaskStates::FromPrint(known.print);
@@ -108,8 +109,10 @@ Status TracepointFacts::Dispatch(const Handler& handler, const RecordView& view,
     case Kind::kEnter:
       any_raw_syscall_ = any_raw_syscall_ || handler.kind == Kind::kRawEnter;
       if (any_raw_syscall_ && handler.kind == Kind::kEnter) return {};
-      return assembler_.SyscallEnter(record.time_ns, record.cpu, tid, view.Signed(f[0]),
-                                     StackOf(record));
+      return assembler_.SyscallEnter(
+          record.time_ns, record.cpu, tid,
+          EnteredCall(view, f[0], f[1], trace::SyscallAbiOf(writer_.metadata().arch)),
+          StackOf(record));
     case Kind::kRawExit:
     case Kind::kExitCall:
       any_raw_syscall_ = any_raw_syscall_ || handler.kind == Kind::kRawExit;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "import/ring_buffer_sample.h"
+#include "trace/syscall_operation.h"
 #include "trace/trace_reader.h"
 
 namespace culprit::import_ {
@@ -68,6 +69,36 @@ TEST_F(TracepointFactsTest, SystemCallsAreCountedOnce) {
   EXPECT_EQ(trace.events[0].dur_ns, 50);
   EXPECT_EQ(trace.events[0].arg0, 63);
   EXPECT_EQ(trace.events[0].arg1, -11);
+}
+
+TEST_F(TracepointFactsTest, CallsHaveTheOperationOfTheirArguments) {
+  writer_.metadata().arch = "aarch64";
+  Add("raw_syscalls", "sys_enter", 11,
+      Field("long id", 8, 8) + Field("unsigned long args[6]", 16, 48));
+  std::string arguments = Number(98) + Number(0x1000) + Number(0x81);  // futex, wake, private
+  for (int i = 0; i < 4; ++i) arguments += Number(7);
+  Feed(100, 11, arguments);
+  Feed(150, 2, Number(98) + Number(1));
+  Feed(200, 11, Number(98));  // a record that is cut short
+  Feed(250, 2, Number(98) + Number(1));
+  const trace::Trace trace = Finish();
+  ASSERT_EQ(trace.events.size(), 2u);
+  EXPECT_EQ(trace.events[0].arg0, trace::PackCall(98, 1));
+  EXPECT_EQ(trace::CallNumber(trace.events[1].arg0), 98);
+}
+
+TEST_F(TracepointFactsTest, TheEventOfASingleCallHasItsOperationToo) {
+  writer_.metadata().arch = "aarch64";
+  const std::string fields = Field("int __syscall_nr", 8, 4) + Field("u32 * uaddr", 16, 8) +
+                             Field("int op", 24, 8) + Field("u32 val", 32, 8);
+  Add("syscalls", "sys_enter_futex", 12, fields);
+  Add("syscalls", "sys_exit_futex", 13, Field("int __syscall_nr", 8, 4) + Field("long ret", 16, 8));
+  Feed(100, 12, Number(98) + Number(0x1000) + Number(0x189) + Number(7));
+  Feed(150, 13, Number(98) + Number(0));
+  const trace::Trace trace = Finish();
+  ASSERT_EQ(trace.events.size(), 1u);
+  EXPECT_EQ(trace.events[0].arg0, trace::PackCall(98, 9));
+  EXPECT_EQ(trace.events[0].dur_ns, 50);
 }
 
 TEST_F(TracepointFactsTest, BlockRequestsAreHardware) {

@@ -21,7 +21,7 @@ constexpr std::array<TracepointRow, 24> kRows = {{
     {"sched", "sched_process_exec", Kind::kExec, {"filename", "pid"}},
     {"task", "task_newtask", Kind::kNewTask, {"comm", "pid", "clone_flags"}},
     {"task", "task_rename", Kind::kRename, {"newcomm", "pid"}},
-    {"raw_syscalls", "sys_enter", Kind::kRawEnter, {"id"}},
+    {"raw_syscalls", "sys_enter", Kind::kRawEnter, {"id", "args"}},
     {"raw_syscalls", "sys_exit", Kind::kRawExit, {"id", "ret"}},
     {"block", "block_rq_issue", Kind::kBlockIssue, {"dev", "sector", "nr_sector", "bytes", "rwbs"}},
     {"block",
@@ -67,6 +67,34 @@ TracepointRow RowOf(std::string_view system, std::string_view name) {
     }
   }
   return {.system = system, .name = name};
+}
+
+// The fields after the number are the arguments, one by one.
+const EventField* OperationField(const EventFormat& format) {
+  constexpr std::string_view kEnter = "sys_enter_";
+  if (!format.name.starts_with(kEnter)) return nullptr;
+  const std::string_view call = std::string_view(format.name).substr(kEnter.size());
+  const std::optional<size_t> argument = trace::OperationArgument(call);
+  if (!argument) return nullptr;
+  const auto& fields = format.fields;
+  const auto number = std::find_if(fields.begin(), fields.end(), [](const EventField& field) {
+    return field.name == "__syscall_nr" || field.name == "nr";
+  });
+  if (static_cast<size_t>(fields.end() - number) < *argument + 2) return nullptr;
+  return &number[static_cast<ptrdiff_t>(*argument) + 1];
+}
+
+int64_t EnteredCall(const RecordView& view, const EventField* number, const EventField* arguments,
+                    std::optional<trace::SyscallAbi> abi) {
+  const int64_t call = view.Signed(number);
+  if (arguments == nullptr || !abi) return call;
+  return trace::PackCallWith(call, *abi, [&](size_t index) {
+    if (!arguments->is_array) return view.Unsigned(arguments);
+    const std::string_view all = view.Array(arguments);
+    const size_t width = all.size() / trace::kCallArguments;
+    if (width == 0 || width > sizeof(uint64_t)) return uint64_t{0};
+    return LoadUnsigned(all, index * width, width, view.order());
+  });
 }
 
 int64_t BlockOperation(std::string_view rwbs) {

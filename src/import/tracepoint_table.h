@@ -7,9 +7,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "import/tracepoint_facts.h"
+#include "trace/syscall_operation.h"
 
 namespace culprit::import_ {
 
@@ -22,6 +24,14 @@ struct TracepointRow {
 
 // The row of an event; kUnused if it is of no use. An empty system matches any.
 TracepointRow RowOf(std::string_view system, std::string_view name);
+
+// Of the event of a single system call that is many in one (sys_enter_futex): the
+// field that tells which. nullptr: there is none.
+const EventField* OperationField(const EventFormat& format);
+// arg0 of the call that a record enters (trace/syscall_operation.h). `arguments`
+// is the array of all of them or the one of OperationField; it may be nullptr.
+int64_t EnteredCall(const RecordView& view, const EventField* number, const EventField* arguments,
+                    std::optional<trace::SyscallAbi> abi);
 
 // From rwbs, "WS" or "FWFS": 0 read, 1 write, 2 flush, 3 discard.
 int64_t BlockOperation(std::string_view rwbs);

@@ -309,8 +309,8 @@ Result<bool> TracepointText::Syscall(const TextEvent& event) {
     const auto number = ParseDecimal(TakeToken(text));
     if (!number) return Malformed(event);
     if (enter) {
-      return Done(assembler_.SyscallEnter(event.time_ns, event.cpu, event.tid, *number,
-                                          Stack(event.stack)));
+      return Done(assembler_.SyscallEnter(event.time_ns, event.cpu, event.tid,
+                                          WithArguments(*number, text), Stack(event.stack)));
     }
     const auto result = TakeToken(text) == "=" ? ParseAnyInteger(TakeToken(text)) : std::nullopt;
     if (!result) return Malformed(event);
@@ -327,10 +327,27 @@ Result<bool> TracepointText::Syscall(const TextEvent& event) {
   return false;
 }
 
+// "(ffff8000, 80, 1, ...)" behind the number: the arguments in hexadecimal.
+int64_t TracepointText::WithArguments(int64_t number, std::string_view text) const {
+  const std::string_view call = trace::SyscallName(number, options_.arch);
+  const std::optional<size_t> index = trace::OperationArgument(call);
+  text = Trim(text);
+  if (!options_.arch_known || !index || !text.starts_with('(')) return number;
+  text.remove_prefix(1);
+  for (size_t i = 0; i < *index; ++i) {
+    const size_t comma = text.find(',');
+    if (comma == std::string_view::npos) return number;
+    text.remove_prefix(comma + 1);
+  }
+  const auto value = ParseHexadecimal(Trim(text.substr(0, text.find_first_of(",)"))));
+  if (!value) return number;
+  return trace::PackCall(number, trace::OperationOf(call, *value));
+}
+
 Result<bool> TracepointText::NamedSyscall(const TextEvent& event, std::string_view call, bool enter,
                                           int64_t result) {
-  const int64_t number = SyscallNumber(call, options_.arch);
-  if (number == kNoSyscall) return Malformed(event);
+  const int64_t number = trace::SyscallNumber(call, options_.arch);
+  if (number == trace::kNoSyscall) return Malformed(event);
   if (enter) {
     return Done(
         assembler_.SyscallEnter(event.time_ns, event.cpu, event.tid, number, Stack(event.stack)));

@@ -24,8 +24,8 @@
 #include "assemble/assembler.h"
 #include "base/diagnostics.h"
 #include "base/result.h"
-#include "import/syscall_names.h"
 #include "import/trace_mark.h"
+#include "trace/syscall_operation.h"
 #include "trace/trace_writer.h"
 
 namespace culprit::import_ {
@@ -51,7 +51,8 @@ struct TracepointOptions {
   // A recording of some processes only: of others it tells nothing, so they
   // neither switch in nor get woken. Null: it tells of all threads.
   std::shared_ptr<const std::unordered_set<int64_t>> recorded = {};
-  SyscallArch arch = SyscallArch::kX86_64;  // for events that name the call
+  trace::SyscallAbi arch = trace::SyscallAbi::kX86_64;  // for events that name the call
+  bool arch_known = false;                              // else it is a guess
 };
 
 class TracepointText {
@@ -79,6 +80,7 @@ class TracepointText {
   Result<bool> Waking(const TextEvent& event);
   Result<bool> LifeCycle(const TextEvent& event);
   Result<bool> Syscall(const TextEvent& event);
+  int64_t WithArguments(int64_t number, std::string_view text) const;
   Result<bool> NamedSyscall(const TextEvent& event, std::string_view call, bool enter,
                             int64_t result);
   Result<bool> Block(const TextEvent& event);

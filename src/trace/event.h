@@ -19,7 +19,7 @@
 //   unwait    the waker     the thread woken     the waker's        -
 //   ready     who was ready who held the CPU     of the switch-out  -
 //   hardware  the device    the requester        of the request     bytes, operation
-//   syscall   the caller    -                    of the caller      number, result
+//   syscall   the caller    -                    of the caller      PackCall(), result
 //   call      the caller    -                    leaf: the function -
 //   marker    the initiator -                    -                  name (StringId), id
 //

@@ -9,12 +9,13 @@
 #include "base/check.h"
 #include "trace/column_codec.h"
 #include "trace/owner_state.h"
+#include "trace/syscall_operation.h"
 
 namespace culprit::trace {
 namespace {
 
 // Fields with a column of their own for every kind.
-enum Field : uint8_t { kStart, kDur, kStack, kOther, kCpu, kArg0, kArg1, kFields };
+enum Field : uint8_t { kStart, kDur, kStack, kOther, kCpu, kArg0, kArg1, kDetail, kFields };
 
 // Column ids. Later versions may add some; readers skip what they do not know.
 constexpr uint8_t kKindsColumn = 1;
@@ -230,13 +231,15 @@ void BlockEncoder::State::Fill(const std::vector<Event>& events, const BlockInfo
       const auto kind = static_cast<size_t>(event.kind);
       const auto start = static_cast<uint64_t>(event.time_ns) - expected.ExpectedTime(event.kind);
       const auto cpu_step = static_cast<int16_t>(event.cpu - expected.cpu);
+      const bool is_call = event.kind == EventKind::kSyscall;
       const Row row = {ZigZag(static_cast<int64_t>(start)),
                        static_cast<uint64_t>(event.dur_ns),
                        stacks.Code(event.stack.value, expected.stack),
                        threads.Code(OtherOf(event).value, expected.other),
                        ZigZag(cpu_step),
-                       ZigZag(event.arg0),
-                       ZigZag(event.arg1)};
+                       ZigZag(is_call ? CallNumber(event.arg0) : event.arg0),
+                       ZigZag(event.arg1),
+                       is_call ? CallDetail(event.arg0) : 0};
       const uint32_t place = index[kind]++;
       for (size_t field = 0; field < kFields; ++field) {
         next[kind][field][place] = row[field];
@@ -424,6 +427,11 @@ bool BlockDecoder::State::Assemble(std::vector<Event>& events) {
       event->peer = unwait ? owner.thread : other;
       event->cpu = static_cast<uint16_t>(expected.cpu + UnZigZag(field[kCpu][i]));
       event->arg0 = UnZigZag(field[kArg0][i]);
+      // What stands above the number of a call; files of version 1.0 have none.
+      if (event->kind == EventKind::kSyscall) {
+        const uint64_t above = field[kDetail][i] << 32;
+        event->arg0 = static_cast<int64_t>(static_cast<uint64_t>(event->arg0) + above);
+      }
       event->arg1 = UnZigZag(field[kArg1][i]);
       expected.Advance(*event);
     }

@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "trace/syscall_operation.h"
 #include "trace/trace.h"
 
 namespace culprit::trace {
@@ -68,6 +69,9 @@ inline Trace RandomTrace(const RandomTraceOptions& options) {
     e.cpu = static_cast<uint16_t>(below(5) == 0 ? Event::kNoCpu : below(4));
     e.flags = static_cast<uint8_t>(below(256));
     if (e.kind == EventKind::kSyscall) e.arg0 = static_cast<int64_t>(below(300));
+    if (e.kind == EventKind::kSyscall && below(3) == 0) {
+      e.arg0 = PackCall(e.arg0, static_cast<uint32_t>(below(2) == 0 ? below(14) : random()));
+    }
     if (e.kind == EventKind::kSyscall) e.arg1 = -static_cast<int64_t>(below(40));
     if (options.wild && below(10) == 0) {
       e.time_ns = -static_cast<int64_t>(random() >> 3);

@@ -52,6 +52,32 @@ TEST(TraceFile, GivesBackExtremeValues) {
   ExpectSame(trace, Reread(EncodeTrace(trace, {.block_events = 300})));
 }
 
+// A reader of version 1.0 skips the column that it does not know.
+TEST(TraceFile, AFileWithoutOperationsIsOneOfTheFirstVersion) {
+  Trace trace = RandomTrace({.seed = 9, .events = 2000});
+  for (Event& event : trace.events) {
+    if (event.kind == EventKind::kSyscall) event.arg0 = CallNumber(event.arg0);
+  }
+  std::string bytes = EncodeTrace(trace);
+  ASSERT_EQ(bytes[10], 1);
+  bytes[10] = 0;
+  ExpectSame(trace, Reread(bytes));
+}
+
+TEST(TraceFile, AnOperationAddsAColumnAndNothingElse) {
+  Trace plain = RandomTrace({.seed = 9, .events = 2000});
+  for (Event& event : plain.events) {
+    if (event.kind == EventKind::kSyscall) event.arg0 = CallNumber(event.arg0);
+  }
+  Trace with = RandomTrace({.seed = 9, .events = 2000});
+  for (Event& event : with.events) {
+    if (event.kind == EventKind::kSyscall) event.arg0 = PackCall(CallNumber(event.arg0), 7);
+  }
+  // One value for all events of the block: a constant plane.
+  EXPECT_LT(EncodeTrace(with).size(), EncodeTrace(plain).size() + 16);
+  ExpectSame(with, Reread(EncodeTrace(with)));
+}
+
 TEST(TraceFile, BlockSizeDoesNotChangeTheContent) {
   const Trace trace = RandomTrace({.seed = 2, .events = 3000});
   for (size_t block : {1, 7, 1000, 4096}) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "trace/syscall_operation.h"
 #include "waitgraph/wait_class_table.h"
 
 namespace culprit::waitgraph {
@@ -223,7 +224,8 @@ class WaitReader {
         return {c, ambiguous ? PurposeByClass(purpose, c) : purpose, WaitEvidence::kStack};
       }
     } else if (const Event* const call = syscalls_.Around(wait)) {
-      const std::string_view name = BlockingSyscall(call->arg0, timelines_.trace().metadata.arch);
+      const std::string_view name =
+          BlockingSyscall(trace::CallNumber(call->arg0), timelines_.trace().metadata.arch);
       if (!name.empty()) return ReadCall(name, wait, waker_stack, names);
     }
     return ReadWaker(wait, waker_stack);
