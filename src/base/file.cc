@@ -99,12 +99,18 @@ Result<std::string> CreateTemporary(const std::string& path, Overwrite overwrite
   if (overwrite == Overwrite::kRefuse && ::lstat(path.c_str(), &info) == 0) {
     return ExistsError(path);
   }
-  std::string temporary =
-      path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(serial++);
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) return ErrnoError("create", path);
-  ::close(fd);
-  return temporary;
+  // Processes in containers or on hosts that share a disk may have the same
+  // number, and one that was killed leaves its temporary: then the next is free.
+  constexpr int kTries = 1000;
+  for (int i = 0;; ++i) {
+    std::string temporary =
+        path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(serial++);
+    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EEXIST && i < kTries) continue;
+    if (fd < 0) return ErrnoError("create", path);
+    ::close(fd);
+    return temporary;
+  }
 }
 
 Status Publish(const std::string& temporary, const std::string& path, Overwrite overwrite) {

@@ -40,6 +40,19 @@ TEST_F(FileTest, WithoutCommitThereIsNothing) {
   EXPECT_EQ(Entries(), 0u);
 }
 
+// As a process of the same number on another host leaves it when it is killed.
+TEST_F(FileTest, ATemporaryLeftBehindIsNoHindrance) {
+  const std::string first = CreateTemporary(Path("a"), Overwrite::kRefuse).value();
+  const size_t dash = first.rfind('-') + 1;
+  const int serial = std::stoi(first.substr(dash));
+  for (int i = 1; i <= 4; ++i) {
+    fs::copy_file(first, first.substr(0, dash) + std::to_string(serial + i));
+  }
+  ASSERT_TRUE(WriteWholeFile(Path("a"), "whole", Overwrite::kRefuse).ok());
+  EXPECT_EQ(ReadWholeFile(Path("a")).value(), "whole");
+  EXPECT_EQ(Entries(), 6u);  // it, and the five temporaries
+}
+
 TEST_F(FileTest, RefusesToOverwriteBeforeAndAfter) {
   ASSERT_TRUE(WriteWholeFile(Path("a"), "old", Overwrite::kRefuse).ok());
   EXPECT_FALSE(AtomicFile::Create(Path("a"), Overwrite::kRefuse).ok());
