@@ -84,6 +84,7 @@ void MeasureCorpus(const std::string& folder) {
   culprit::causality::GatherOptions options;
   options.extract = Drivers();
   options.extract.chain_scenarios = Frequent(folder, 8);
+  options.use_summaries = false;
   Progress progress;
   const Clock gathering;
   auto gathered = culprit::causality::GatherEvidence(folder, options, progress);

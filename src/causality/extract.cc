@@ -30,11 +30,11 @@ bool PassesGlobs(const std::vector<std::string>& globs, std::string_view text) {
 
 class Extraction {
  public:
-  Extraction(const trace::Trace& trace, const ExtractOptions& options)
-      : trace_(trace),
+  Extraction(const waitgraph::Timelines& timelines, const ExtractOptions& options)
+      : trace_(timelines.trace()),
         options_(options),
-        timelines_(trace),
-        components_(trace, options.component, sets_),
+        timelines_(timelines),
+        components_(trace_, options.component, sets_),
         builder_(timelines_),
         top_level_(timelines_, components_, idle_, sets_),
         walk_(timelines_, components_, top_level_, evidence_.signatures, evidence_.forest),
@@ -185,7 +185,7 @@ class Extraction {
   const ExtractOptions& options_;
   Evidence evidence_;
   SetTable sets_;
-  waitgraph::Timelines timelines_;
+  const waitgraph::Timelines& timelines_;
   ComponentTable components_;
   std::vector<bool> idle_;  // by event; empty unless instances were found
   waitgraph::WaitGraphBuilder builder_;
@@ -199,7 +199,12 @@ class Extraction {
 
 Evidence ExtractTrace(const trace::Trace& trace, const std::string& name,
                       const ExtractOptions& options) {
-  return Extraction(trace, options).Run(name);
+  return ExtractTrace(waitgraph::Timelines(trace), name, options);
+}
+
+Evidence ExtractTrace(const waitgraph::Timelines& timelines, const std::string& name,
+                      const ExtractOptions& options) {
+  return Extraction(timelines, options).Run(name);
 }
 
 }  // namespace culprit::causality

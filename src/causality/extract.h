@@ -26,6 +26,7 @@
 #include "causality/evidence.h"
 #include "trace/trace.h"
 #include "waitgraph/auto_instances.h"
+#include "waitgraph/timelines.h"
 
 namespace culprit::causality {
 
@@ -42,6 +43,9 @@ struct ExtractOptions {
 };
 
 Evidence ExtractTrace(const trace::Trace& trace, const std::string& name,
+                      const ExtractOptions& options);
+// The same for who has the time lines already.
+Evidence ExtractTrace(const waitgraph::Timelines& timelines, const std::string& name,
                       const ExtractOptions& options);
 
 }  // namespace culprit::causality

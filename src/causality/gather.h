@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GatherEvidence: the Evidence of a corpus or of one trace file, in one pass.
-// Traces are read and extracted in parallel, one in memory per thread, and added
-// in the order of the catalog. A trace that cannot be read, or that would not fit
-// the memory allowed, is named in Evidence::unreadable and skipped.
+// GatherEvidence: the Evidence of a corpus or of one trace file, by the loop over
+// traces that all analyses share (corpus/gather.h). What was extracted of a trace
+// of a corpus is kept there as a summary of kind "causes", always with impact and
+// chains, so impact, contrast, diff and analyze find each other's: thresholds,
+// classes and rankings come after extraction. A trace that cannot be read, or that
+// would not fit the memory allowed, is named in Evidence::unreadable and skipped.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "causality/evidence_codec.h"
 #include "causality/extract.h"
+#include "corpus/gather.h"
 
 namespace culprit::causality {
 
@@ -19,10 +25,42 @@ struct GatherOptions {
   ExtractOptions extract;
   uint64_t max_memory_bytes = 0;  // of one trace in memory; 0: no bound
   size_t jobs = 0;                // threads; 0: all hardware threads
+  uint64_t memory_bytes = 0;      // of all traces in memory at a time; 0: no bound
+  bool use_summaries = true;      // of a corpus
+
+  corpus::GatherOptions loop() const {
+    return {.max_trace_bytes = max_memory_bytes,
+            .memory_bytes = memory_bytes,
+            .jobs = jobs,
+            .use_summaries = use_summaries};
+  }
+};
+
+class EvidenceCollector final : public corpus::PartCollector<Evidence> {
+ public:
+  // `keeps_summaries`: extract more than was asked for, so that others find it.
+  EvidenceCollector(const ExtractOptions& options, bool keeps_summaries);
+
+  uint64_t bytes_an_event() const override;
+  void AddUnreadable(const std::string& line) override;
+  Evidence Take() { return std::move(sum_); }
+
+ protected:
+  Evidence ExtractPart(corpus::TraceViews& views) const override;
+  std::string EncodePart(const Evidence& part) const override;
+  std::optional<Evidence> DecodePart(std::string_view bytes) const override;
+  void AddPart(Evidence part, const std::string& trace_name) override;
+
+ private:
+  EvidenceCollector(const EvidenceParts& wanted, ExtractOptions options);
+
+  const EvidenceParts wanted_;
+  const ExtractOptions options_;
+  Evidence sum_;
 };
 
 // `path` is a corpus folder or a trace file.
 Result<Evidence> GatherEvidence(const std::string& path, const GatherOptions& options,
-                                Progress& progress);
+                                Progress& progress, corpus::GatherReport* report = nullptr);
 
 }  // namespace culprit::causality

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "base/file.h"
@@ -12,6 +13,7 @@
 #include "corpus/corpus.h"
 #include "corpus/staging.h"
 #include "corpus/state.h"
+#include "corpus/summary_store.h"
 #include "trace/conservation.h"
 #include "trace/trace_reader.h"
 
@@ -176,6 +178,35 @@ class StrayHunt {
   std::vector<Stray> strays_;
 };
 
+// Summaries are only ever made again, so one that is not right is a stray.
+Status CheckSummaries(const std::string& folder, const std::vector<TraceRow>& rows,
+                      const CheckOptions& options, CheckReport& report) {
+  std::map<std::string, std::string_view> hashes;
+  for (const TraceRow& row : rows)
+    hashes.emplace(row.file.substr(0, row.file.find('.')), row.sha256);
+  const std::vector<SummaryFile> files = ListSummaries(folder);
+  std::vector<char> right(files.size());
+  ParallelFor(files.size(), options.jobs, [&](size_t i) {
+    const auto of = hashes.find(files[i].trace);
+    right[i] = of != hashes.end() && IsWholeSummary(folder, files[i], of->second) ? 1 : 0;
+  });
+  for (size_t i = 0; i < files.size(); ++i) {
+    ++report.summaries;
+    report.summary_bytes += files[i].bytes;
+    if (right[i] != 0) continue;
+    if (files[i].temporary && std::time(nullptr) - files[i].used_s <= kAbandonedSeconds) continue;
+    const bool of_nobody = hashes.find(files[i].trace) == hashes.end();
+    std::string what = of_nobody ? "is a summary of no trace here" : "is a damaged summary";
+    if (options.repair) {
+      const std::string path = folder + "/" + files[i].path;
+      if (::unlink(path.c_str()) != 0 && errno != ENOENT) return ErrnoError("remove", path);
+      what += "; removed";
+    }
+    report.strays.push_back({files[i].path, std::move(what)});
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<CheckReport> Corpus::Check(const CheckOptions& options, Progress& progress) {
@@ -183,6 +214,7 @@ Result<CheckReport> Corpus::Check(const CheckOptions& options, Progress& progres
   StrayHunt hunt(*state_, options.repair);
   CULPRIT_ASSIGN(report.strays, hunt.Run());
   CULPRIT_ASSIGN(const std::vector<TraceRow> rows, List());
+  CULPRIT_TRY(CheckSummaries(state_->folder, rows, options, report));
   std::vector<TraceVerdict> verdicts(rows.size());
   progress.Start("checking", "traces", rows.size());
   ParallelFor(rows.size(), options.jobs, [&](size_t i) {

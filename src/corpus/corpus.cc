@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "corpus/state.h"
+#include "corpus/summary_store.h"
 
 namespace culprit::corpus {
 namespace {
@@ -159,6 +160,7 @@ Status ExecuteCondemned(CorpusState& state) {
     for (const std::string& file : files) {
       const std::string path = TracesFolder(state.folder) + "/" + file;
       if (::unlink(path.c_str()) != 0 && errno != ENOENT) return ErrnoError("remove", path);
+      RemoveSummaries(state.folder, file);
       CULPRIT_TRY(state.catalog.Pardon(file));
     }
     if (!files.empty()) CULPRIT_TRY(SyncFolder(TracesFolder(state.folder)));

@@ -5,6 +5,7 @@
 //   FOLDER/catalog.sqlite             what is known of the traces (catalog.h)
 //   FOLDER/traces/HASH.ctrace         a trace; HASH: 32 hex digits of its SHA-256
 //   FOLDER/traces/.staging/           files on their way in
+//   FOLDER/summaries/                 what analyses keep of the traces (summary_store.h)
 //
 // Invariant: every trace in the catalog has its whole file. Files are put in
 // place before the transaction that names them commits, and removed after the
@@ -70,6 +71,8 @@ struct CheckReport {
   uint64_t events = 0;
   uint64_t bytes = 0;
   uint64_t damaged_when_added = 0;  // unchanged since, so no problem of the corpus
+  uint64_t summaries = 0;           // files, and
+  uint64_t summary_bytes = 0;
   std::vector<Problem> problems = {};
   std::vector<Stray> strays = {};
   bool catalog_rebuilt = false;

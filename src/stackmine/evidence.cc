@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stackmine/evidence.h"
 
-#include <unordered_map>
-
 namespace culprit::stackmine {
 namespace {
 
@@ -18,13 +16,16 @@ std::vector<NodeIndex> BringNodes(const PathForest& from, const std::vector<Stac
   return nodes;
 }
 
-std::vector<uint32_t> BringScenarios(const std::vector<std::string>& from,
-                                     std::vector<std::string>& to) {
-  std::unordered_map<std::string, uint32_t> known;
-  for (uint32_t i = 0; i < to.size(); ++i) known.emplace(to[i], i);
+std::vector<uint32_t> BringScenarios(const std::vector<std::string>& from, Evidence& sum) {
+  std::vector<std::string>& to = sum.scenarios;
+  // Behind only where the sum began as a part.
+  for (auto i = static_cast<uint32_t>(sum.scenario_index.size()); i < to.size(); ++i) {
+    sum.scenario_index.emplace(to[i], i);
+  }
   std::vector<uint32_t> ids;
   for (const std::string& scenario : from) {
-    const auto [it, added] = known.try_emplace(scenario, static_cast<uint32_t>(to.size()));
+    const auto next = static_cast<uint32_t>(to.size());
+    const auto [it, added] = sum.scenario_index.try_emplace(scenario, next);
     if (added) to.push_back(scenario);
     ids.push_back(it->second);
   }
@@ -72,7 +73,7 @@ void AddEvidence(const Evidence& part, Evidence& sum) {
     sum.distinct_run_ns[stacks[s]] += part.distinct_run_ns[s];
   }
   const std::vector<NodeIndex> nodes = BringNodes(part.forest, stacks, sum.forest);
-  const std::vector<uint32_t> scenarios = BringScenarios(part.scenarios, sum.scenarios);
+  const std::vector<uint32_t> scenarios = BringScenarios(part.scenarios, sum);
   const uint64_t rows_before = sum.rows.size();
   const auto traces_before = static_cast<uint32_t>(sum.traces.size());
   for (const PathRow& row : part.rows) {

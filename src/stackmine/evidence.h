@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,7 @@ struct Evidence {
   std::vector<InstanceFacts> instances;
   std::vector<TraceFacts> traces;
   std::vector<std::string> scenarios;
+  std::unordered_map<std::string, uint32_t> scenario_index;  // where they stand, for adding
   std::map<std::pair<std::string, std::string>, waitgraph::Role> roles;  // scenario, idle frame
   Account account;
   Diagnostics diagnostics;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stackmine/gather.h"
 
-#include "corpus/gather_parts.h"
+#include <array>
+
+#include "stackmine/evidence_codec.h"
 
 namespace culprit::stackmine {
 namespace {
@@ -11,19 +13,43 @@ constexpr uint64_t kBytesAnEvent = 48 + 32 + 32;
 
 }  // namespace
 
+EvidenceCollector::EvidenceCollector(ReduceOptions options)
+    : PartCollector({.name = "mine", .parameters = EncodeOptions(options)}),
+      options_(std::move(options)) {
+  sum_.scope = options_.area.scope;
+}
+
+uint64_t EvidenceCollector::bytes_an_event() const { return kBytesAnEvent; }
+
+void EvidenceCollector::AddUnreadable(const std::string& line) { sum_.unreadable.push_back(line); }
+
+Evidence EvidenceCollector::ExtractPart(corpus::TraceViews& views) const {
+  return ReduceTrace(views.Of<waitgraph::Timelines>(), "", options_);
+}
+
+std::string EvidenceCollector::EncodePart(const Evidence& part) const {
+  return EncodeEvidence(part);
+}
+
+std::optional<Evidence> EvidenceCollector::DecodePart(std::string_view bytes) const {
+  std::optional<Evidence> part = DecodeEvidence(bytes);
+  if (part && (part->traces.size() != 1 || !part->unreadable.empty())) return std::nullopt;
+  return part;
+}
+
+void EvidenceCollector::AddPart(Evidence part, const std::string& trace_name) {
+  part.traces[0].name = trace_name;
+  AddEvidence(part, sum_);
+}
+
 Result<Evidence> GatherEvidence(const std::string& path, const GatherOptions& options,
-                                Progress& progress) {
-  CULPRIT_ASSIGN(Evidence evidence, corpus::GatherParts<Evidence>(
-                                        path,
-                                        {.bytes_an_event = kBytesAnEvent,
-                                         .max_memory_bytes = options.max_memory_bytes,
-                                         .jobs = options.jobs},
-                                        [&](const trace::Trace& trace, const std::string& name) {
-                                          return ReduceTrace(trace, name, options.reduce);
-                                        },
-                                        AddEvidence, progress));
-  evidence.scope = options.reduce.area.scope;
-  return evidence;
+                                Progress& progress, corpus::GatherReport* report) {
+  EvidenceCollector collector(options.reduce);
+  const std::array<corpus::Collector*, 1> collectors = {&collector};
+  CULPRIT_ASSIGN(const corpus::GatherReport gathered,
+                 corpus::Gather(path, collectors, options.loop(), progress));
+  if (report != nullptr) report->Add(gathered);
+  return collector.Take();
 }
 
 }  // namespace culprit::stackmine

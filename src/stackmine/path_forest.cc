@@ -5,20 +5,23 @@
 
 namespace culprit::stackmine {
 
-size_t PathForest::Hash::operator()(const PathNode& node) const {
+uint64_t PathForest::Hash::operator()(const PathNode& node) const {
   constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
   uint64_t hash = ((uint64_t{node.parent} << 32) | node.stack) * kOdd;
   hash ^= hash >> 29;
   hash += (uint64_t{static_cast<uint8_t>(node.kind)} << 8) | static_cast<uint8_t>(node.wait_class);
   hash *= kOdd;
-  return static_cast<size_t>(hash ^ (hash >> 32));
+  return hash ^ (hash >> 32);
 }
 
 NodeIndex PathForest::Intern(const PathNode& node) {
   CULPRIT_CHECK(node.parent == kNoNode || node.parent < nodes_.size());
-  const auto [it, added] = index_.try_emplace(node, static_cast<NodeIndex>(nodes_.size()));
-  if (added) nodes_.push_back(node);
-  return it->second;
+  const auto [index, added] = index_.Insert(node);
+  if (added) {
+    *index = static_cast<NodeIndex>(nodes_.size());
+    nodes_.push_back(node);
+  }
+  return *index;
 }
 
 }  // namespace culprit::stackmine

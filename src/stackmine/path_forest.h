@@ -8,9 +8,9 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "stackmine/stack_table.h"
 #include "waitgraph/wait_class.h"
 
@@ -44,10 +44,10 @@ class PathForest {
 
  private:
   struct Hash {
-    size_t operator()(const PathNode& node) const;
+    uint64_t operator()(const PathNode& node) const;
   };
   std::vector<PathNode> nodes_;
-  std::unordered_map<PathNode, NodeIndex, Hash> index_;
+  FlatMap<PathNode, NodeIndex, Hash> index_;
 };
 
 }  // namespace culprit::stackmine

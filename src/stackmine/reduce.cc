@@ -45,11 +45,11 @@ struct Chosen {
 
 class Reducer {
  public:
-  Reducer(const trace::Trace& trace, const ReduceOptions& options)
-      : trace_(trace),
+  Reducer(const waitgraph::Timelines& timelines, const ReduceOptions& options)
+      : trace_(timelines.trace()),
         options_(options),
-        timelines_(trace),
-        brought_(trace.dictionary, evidence_.stacks) {
+        timelines_(timelines),
+        brought_(trace_.dictionary, evidence_.stacks) {
     evidence_.scope = options.area.scope;
   }
 
@@ -270,7 +270,7 @@ class Reducer {
   const trace::Trace& trace_;
   const ReduceOptions& options_;
   Evidence evidence_;
-  waitgraph::Timelines timelines_;
+  const waitgraph::Timelines& timelines_;
   DictionaryStacks brought_;
   std::unordered_map<std::string, uint32_t> scenario_ids_;
   std::vector<NodeIndex> node_of_;  // by event of the area
@@ -297,7 +297,12 @@ bool IsPseudoFrame(std::string_view frame) {
 
 Evidence ReduceTrace(const trace::Trace& trace, const std::string& name,
                      const ReduceOptions& options) {
-  return Reducer(trace, options).Run(name);
+  return ReduceTrace(waitgraph::Timelines(trace), name, options);
+}
+
+Evidence ReduceTrace(const waitgraph::Timelines& timelines, const std::string& name,
+                     const ReduceOptions& options) {
+  return Reducer(timelines, options).Run(name);
 }
 
 }  // namespace culprit::stackmine

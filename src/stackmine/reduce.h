@@ -16,6 +16,7 @@
 #include "trace/trace.h"
 #include "waitgraph/area.h"
 #include "waitgraph/auto_instances.h"
+#include "waitgraph/timelines.h"
 
 namespace culprit::stackmine {
 
@@ -35,6 +36,9 @@ inline constexpr std::string_view kDeviceModule = "[device]";
 bool IsPseudoFrame(std::string_view frame);
 
 Evidence ReduceTrace(const trace::Trace& trace, const std::string& name,
+                     const ReduceOptions& options);
+// The same for who has the time lines already.
+Evidence ReduceTrace(const waitgraph::Timelines& timelines, const std::string& name,
                      const ReduceOptions& options);
 
 // "process/thread" with every number as '#', so that workers of a pool are one;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/json_writer.h"
 
@@ -35,6 +36,18 @@ std::optional<FrameNames> Frames(const json& array) {
   return frames;
 }
 
+void ReadSightings(const json& object, Signature& signature) {
+  const auto seen = object.find("seen");
+  if (seen == object.end() || !seen->is_array()) return;
+  for (const json& row : *seen) {
+    if (!row.is_object()) continue;
+    signature.seen.push_back({.app = Text(row, "app"),
+                              .version = Text(row, "version"),
+                              .first = Text(row, "first"),
+                              .last = Text(row, "last")});
+  }
+}
+
 // Empty: it is one. Otherwise what is wrong with it.
 std::string ParseSignature(const json& object, Signature& signature) {
   if (!object.is_object()) return "is no object";
@@ -53,6 +66,7 @@ std::string ParseSignature(const json& object, Signature& signature) {
   signature.cluster = Text(object, "cluster");
   signature.source = Text(object, "source");
   signature.added = Text(object, "added");
+  ReadSightings(object, signature);
   const auto patterns = object.find("patterns");
   if (patterns == object.end() || !patterns->is_array()) return "has no patterns";
   for (const json& pattern : *patterns) {
@@ -89,6 +103,13 @@ std::string SignaturesToJson(const std::vector<Signature>& signatures) {
     WriteFrames(out, s.common);
     out.Key("patterns").BeginArray();
     for (const FrameNames& pattern : s.patterns) WriteFrames(out, pattern);
+    out.EndArray().Key("seen").BeginArray();
+    for (const Sighting& seen : s.seen) {
+      out.BeginObject().Field("app", std::string_view(seen.app));
+      out.Field("version", std::string_view(seen.version));
+      out.Field("first", std::string_view(seen.first));
+      out.Field("last", std::string_view(seen.last)).EndObject();
+    }
     out.EndArray().EndObject();
   }
   out.EndArray().EndObject();
@@ -125,6 +146,33 @@ Result<std::vector<Signature>> SignaturesFromJson(const std::string& text,
     }
   }
   return signatures;
+}
+
+void NoteSighting(Signature& signature, const std::string& app, const std::string& version,
+                  const std::string& day) {
+  const auto found =
+      std::find_if(signature.seen.begin(), signature.seen.end(),
+                   [&](const Sighting& s) { return s.app == app && s.version == version; });
+  if (found == signature.seen.end()) {
+    signature.seen.push_back({.app = app, .version = version, .first = day, .last = day});
+    std::sort(signature.seen.begin(), signature.seen.end(),
+              [](const Sighting& a, const Sighting& b) {
+                return std::tie(a.app, a.version) < std::tie(b.app, b.version);
+              });
+    return;
+  }
+  found->first = std::min(found->first, day);
+  found->last = std::max(found->last, day);
+}
+
+std::string FreeName(const std::vector<Signature>& signatures, const std::string& wanted) {
+  std::string name = wanted;
+  const auto taken = [&] {
+    return std::any_of(signatures.begin(), signatures.end(),
+                       [&](const Signature& s) { return s.name == name; });
+  };
+  for (int i = 2; taken(); ++i) name = wanted + "-" + std::to_string(i);
+  return name;
 }
 
 FrameNames ParseFrames(std::string_view text) {

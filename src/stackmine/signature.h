@@ -34,6 +34,17 @@ std::optional<SignatureStatus> ParseSignatureStatus(std::string_view text);
 
 using FrameNames = std::vector<std::string>;  // caller first, "module!function"
 
+// When an application was seen with a behaviour: the days of its first and last
+// trace, as "2026-03-01".
+struct Sighting {
+  std::string app;
+  std::string version;
+  std::string first;
+  std::string last;
+
+  bool operator==(const Sighting&) const = default;
+};
+
 struct Signature {
   std::string name;
   StackKind kind = StackKind::kWait;
@@ -45,6 +56,7 @@ struct Signature {
   std::string cluster;               // id of the cluster it was made from
   std::string source;                // where that was seen
   std::string added;                 // "2026-03-01"
+  std::vector<Sighting> seen;        // by application and version
 
   bool operator==(const Signature&) const = default;
 };
@@ -52,6 +64,13 @@ struct Signature {
 std::string SignaturesToJson(const std::vector<Signature>& signatures);
 // `file` stands in messages.
 Result<std::vector<Signature>> SignaturesFromJson(const std::string& text, const std::string& file);
+
+// Notes that it was seen in a version on a day.
+void NoteSighting(Signature& signature, const std::string& app, const std::string& version,
+                  const std::string& day);
+
+// A name that no signature has: `wanted`, or with a suffix -2, -3, ...
+std::string FreeName(const std::vector<Signature>& signatures, const std::string& wanted);
 
 // "a!b;c!d" to its frames; empty frames are left out.
 FrameNames ParseFrames(std::string_view text);

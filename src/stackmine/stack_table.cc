@@ -19,10 +19,12 @@ FrameSymbol StackTable::InternFrame(std::string_view name, uint32_t function_at,
 }
 
 StackIndex StackTable::InternStack(StackIndex parent, FrameSymbol frame) {
-  const auto next = static_cast<StackIndex>(stacks_.size());
-  const auto [it, added] = index_.try_emplace((uint64_t{parent} << 32) | frame, next);
-  if (added) stacks_.push_back({parent, frame});
-  return it->second;
+  const auto [index, added] = index_.Insert((uint64_t{parent} << 32) | frame);
+  if (added) {
+    *index = static_cast<StackIndex>(stacks_.size());
+    stacks_.push_back({parent, frame});
+  }
+  return *index;
 }
 
 std::optional<FrameSymbol> StackTable::FindFrame(std::string_view name) const {

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stackmine/evidence_codec.h"
+
+#include <limits>
+
+#include "base/bytes.h"
+#include "corpus/part_codec.h"
+
+namespace culprit::stackmine {
+namespace {
+
+using corpus::ReadCount;
+
+constexpr uint32_t kMaxIndex = UINT32_MAX - 1;  // UINT32_MAX is "none" everywhere
+
+// ---- writing
+
+void WriteFrameTable(const StackTable& table, ByteWriter& out) {
+  out.Varint(table.frames());
+  for (FrameSymbol f = 0; f < table.frames(); ++f) {
+    const std::string_view name = table.FrameName(f);
+    out.String(name);
+    out.Varint((name.size() - table.Function(f).size()) << 1 | (table.Named(f) ? 1U : 0U));
+  }
+}
+
+void WriteStacks(const Evidence& evidence, ByteWriter& out) {
+  const StackTable& table = evidence.stacks;
+  const auto stacks = static_cast<StackIndex>(table.stacks());
+  out.Varint(stacks);
+  // Mostly the stack just before is the caller's.
+  for (StackIndex s = 0; s < stacks; ++s) {
+    out.Varint(table.Parent(s) == kNoStack ? 0 : s - table.Parent(s));
+  }
+  for (StackIndex s = 0; s < stacks; ++s) out.Varint(table.Leaf(s));
+  for (StackIndex s = 0; s < stacks; ++s) out.Varint(evidence.occurrences[s]);
+  for (StackIndex s = 0; s < stacks; ++s) out.SignedVarint(evidence.distinct_wait_ns[s]);
+  for (StackIndex s = 0; s < stacks; ++s) out.SignedVarint(evidence.distinct_run_ns[s]);
+}
+
+void WriteNodes(const PathForest& forest, ByteWriter& out) {
+  const std::vector<PathNode>& nodes = forest.nodes();
+  out.Varint(nodes.size());
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    out.Varint(nodes[n].parent == kNoNode ? 0 : n - nodes[n].parent);
+  }
+  for (const PathNode& node : nodes) {
+    out.Varint(node.stack == kNoStack ? 0 : uint64_t{node.stack} + 1);
+  }
+  for (const PathNode& node : nodes) {
+    out.U8(static_cast<uint8_t>(node.kind));
+    out.U8(static_cast<uint8_t>(node.wait_class));
+  }
+}
+
+void WriteRows(const std::vector<PathRow>& rows, ByteWriter& out) {
+  out.Varint(rows.size());
+  int64_t last = 0;
+  for (const PathRow& row : rows) {
+    out.SignedVarint(int64_t{row.node} - last);
+    last = row.node;
+  }
+  for (const PathRow& row : rows) out.Varint(row.events);
+  for (const PathRow& row : rows) out.SignedVarint(row.cost_ns);
+}
+
+void WriteInstances(const Evidence& evidence, ByteWriter& out) {
+  out.Varint(evidence.instances.size());
+  for (size_t i = 0; i < evidence.instances.size(); ++i) {
+    const InstanceFacts& facts = evidence.instances[i];
+    out.Varint(facts.trace);
+    out.Varint(facts.index);
+    out.Varint(facts.scenario);
+    out.SignedVarint(facts.dur_ns);
+    out.Varint(facts.rows_end - evidence.rows_begin(i));
+  }
+}
+
+void WriteTraces(const std::vector<TraceFacts>& traces, ByteWriter& out) {
+  out.Varint(traces.size());
+  for (const TraceFacts& facts : traces) {
+    out.String(facts.name);
+    out.U8(facts.automatic ? 1 : 0);
+    out.Varint(facts.events);
+  }
+}
+
+void WriteRole(const waitgraph::Role& role, ByteWriter& out) {
+  out.String(role.scenario);
+  out.String(role.process);
+  out.String(role.loop_frame);
+  out.String(role.idle_frame);
+  out.U8(static_cast<uint8_t>(role.basis));
+  out.U8(role.by_sync ? 1 : 0);
+  for (const uint64_t number : {role.threads, role.instances, role.left_out_threads}) {
+    out.Varint(number);
+  }
+  for (const int64_t dur_ns : {role.instance_ns, role.idle_ns, role.left_out_ns}) {
+    out.SignedVarint(dur_ns);
+  }
+}
+
+// The same walk over an account's numbers serves both directions.
+template <class Account_, class Signed, class Unsigned>
+void EachNumber(Account_& account, const Signed& each_ns, const Unsigned& each_count) {
+  auto& area = account.area;
+  for (auto* number :
+       {&area.total_ns, &area.running_ns, &area.ready_ns, &area.hardware_ns, &area.unattributed_ns,
+        &area.wait_ns, &area.kept_ns, &account.not_sampled_ns, &account.aoi_ns,
+        &account.instances_left_out_ns, &account.idle_ns, &account.idle_threads_ns}) {
+    each_ns(*number);
+  }
+  for (auto* number :
+       {&area.events, &area.kept_events, &area.dropped_events, &account.waits_without_stack,
+        &account.instances_left_out, &account.idle_threads}) {
+    each_count(*number);
+  }
+}
+
+// ---- reading
+
+class EvidenceReader {
+ public:
+  explicit EvidenceReader(std::string_view bytes) : in_(bytes) {}
+
+  std::optional<Evidence> Read() {
+    if (in_.Varint() != kEvidenceVersion) return std::nullopt;
+    const uint8_t scope = in_.U8();
+    if (scope > static_cast<uint8_t>(waitgraph::Scope::kThread)) return std::nullopt;
+    evidence_.scope = static_cast<waitgraph::Scope>(scope);
+    const bool whole = Frames() && Stacks() && Nodes() && Rows() && Traces() && Names() &&
+                       Instances() && Roles() && Rest();
+    if (!whole || in_.failed() || in_.remaining() != 0) return std::nullopt;
+    return std::move(evidence_);
+  }
+
+ private:
+  bool Frames() {
+    const size_t count = ReadCount(in_, 2);
+    for (FrameSymbol f = 0; f < count; ++f) {
+      const std::string_view name = in_.String();
+      const uint64_t flags = in_.Varint();
+      if (in_.failed() || flags >> 1 > name.size()) return false;
+      const auto function_at = static_cast<uint32_t>(flags >> 1);
+      // A name that was there already would have its old number.
+      if (evidence_.stacks.InternFrame(name, function_at, (flags & 1) != 0) != f) return false;
+    }
+    return true;
+  }
+
+  bool Stacks() {
+    const size_t count = ReadCount(in_, 5);
+    if (count > kMaxIndex) return false;
+    std::vector<StackIndex> parents(count, kNoStack);
+    for (StackIndex s = 0; s < count; ++s) {
+      const uint64_t back = in_.Varint();
+      if (back > s) return false;
+      if (back != 0) parents[s] = static_cast<StackIndex>(s - back);
+    }
+    for (StackIndex s = 0; s < count; ++s) {
+      const uint64_t frame = in_.Varint();
+      if (in_.failed() || frame >= evidence_.stacks.frames()) return false;
+      const auto symbol = static_cast<FrameSymbol>(frame);
+      if (evidence_.stacks.InternStack(parents[s], symbol) != s) return false;
+    }
+    evidence_.occurrences.resize(count);
+    evidence_.distinct_wait_ns.resize(count);
+    evidence_.distinct_run_ns.resize(count);
+    for (uint64_t& number : evidence_.occurrences) number = in_.Varint();
+    for (int64_t& number : evidence_.distinct_wait_ns) number = in_.SignedVarint();
+    for (int64_t& number : evidence_.distinct_run_ns) number = in_.SignedVarint();
+    return !in_.failed();
+  }
+
+  // Those of the others are the stack of the wait before, if there was one.
+  static bool MustHaveStack(PathKind kind) {
+    return kind != PathKind::kReady && kind != PathKind::kPreempted;
+  }
+
+  bool Nodes() {
+    const size_t count = ReadCount(in_, 4);
+    if (count > kMaxIndex) return false;
+    std::vector<PathNode> nodes(count);
+    for (size_t n = 0; n < count; ++n) {
+      const uint64_t back = in_.Varint();
+      if (back > n) return false;
+      if (back != 0) nodes[n].parent = static_cast<NodeIndex>(n - back);
+    }
+    for (PathNode& node : nodes) {
+      const uint64_t stack = in_.Varint();
+      if (stack > evidence_.stacks.stacks()) return false;
+      if (stack != 0) node.stack = static_cast<StackIndex>(stack - 1);
+    }
+    for (size_t n = 0; n < count; ++n) {
+      const uint8_t kind = in_.U8();
+      const uint8_t wait_class = in_.U8();
+      if (kind > static_cast<uint8_t>(PathKind::kHardware)) return false;
+      if (wait_class >= waitgraph::kWaitClasses) return false;
+      nodes[n].kind = static_cast<PathKind>(kind);
+      nodes[n].wait_class = static_cast<waitgraph::WaitClass>(wait_class);
+      if (nodes[n].stack == kNoStack && MustHaveStack(nodes[n].kind)) return false;
+      if (evidence_.forest.Intern(nodes[n]) != n) return false;
+    }
+    return !in_.failed();
+  }
+
+  bool Rows() {
+    const size_t count = ReadCount(in_, 3);
+    evidence_.rows.resize(count);
+    const auto nodes = static_cast<int64_t>(evidence_.forest.nodes().size());
+    int64_t last = 0;
+    for (PathRow& row : evidence_.rows) {
+      const int64_t step = in_.SignedVarint();
+      if (step > nodes || step < -nodes) return false;
+      last += step;
+      if (last < 0 || last >= nodes) return false;
+      row.node = static_cast<NodeIndex>(last);
+    }
+    for (PathRow& row : evidence_.rows) {
+      const uint64_t events = in_.Varint();
+      if (events > UINT32_MAX) return false;
+      row.events = static_cast<uint32_t>(events);
+    }
+    for (PathRow& row : evidence_.rows) row.cost_ns = in_.SignedVarint();
+    return !in_.failed();
+  }
+
+  bool Traces() {
+    evidence_.traces.resize(ReadCount(in_, 3));
+    for (TraceFacts& facts : evidence_.traces) {
+      facts.name = in_.String();
+      facts.automatic = in_.U8() != 0;
+      facts.events = in_.Varint();
+    }
+    return !in_.failed();
+  }
+
+  bool Names() {
+    evidence_.scenarios = corpus::ReadStrings(in_);
+    return !in_.failed();
+  }
+
+  bool Instances() {
+    evidence_.instances.resize(ReadCount(in_, 5));
+    uint64_t end = 0;
+    for (InstanceFacts& facts : evidence_.instances) {
+      const uint64_t trace = in_.Varint();
+      const uint64_t index = in_.Varint();
+      const uint64_t scenario = in_.Varint();
+      facts.dur_ns = in_.SignedVarint();
+      const uint64_t rows = in_.Varint();
+      if (trace >= evidence_.traces.size() || index > UINT32_MAX) return false;
+      if (scenario >= evidence_.scenarios.size()) return false;
+      if (rows > evidence_.rows.size() - end) return false;
+      facts.trace = static_cast<uint32_t>(trace);
+      facts.index = static_cast<uint32_t>(index);
+      facts.scenario = static_cast<uint32_t>(scenario);
+      facts.rows_end = end += rows;
+    }
+    return end == evidence_.rows.size();
+  }
+
+  bool Roles() {
+    const size_t count = ReadCount(in_, 12);
+    for (size_t i = 0; i < count; ++i) {
+      waitgraph::Role role;
+      const std::string scenario(in_.String());
+      const std::string idle_frame(in_.String());
+      role.scenario = in_.String();
+      role.process = in_.String();
+      role.loop_frame = in_.String();
+      role.idle_frame = in_.String();
+      const uint8_t basis = in_.U8();
+      if (basis > static_cast<uint8_t>(waitgraph::RoleBasis::kStacks)) return false;
+      role.basis = static_cast<waitgraph::RoleBasis>(basis);
+      role.by_sync = in_.U8() != 0;
+      for (uint64_t* number : {&role.threads, &role.instances, &role.left_out_threads}) {
+        *number = in_.Varint();
+      }
+      for (int64_t* dur_ns : {&role.instance_ns, &role.idle_ns, &role.left_out_ns}) {
+        *dur_ns = in_.SignedVarint();
+      }
+      evidence_.roles.emplace(std::pair(scenario, idle_frame), std::move(role));
+    }
+    return !in_.failed() && evidence_.roles.size() == count;
+  }
+
+  bool Rest() {
+    EachNumber(
+        evidence_.account, [&](int64_t& number) { number = in_.SignedVarint(); },
+        [&](uint64_t& number) { number = in_.Varint(); });
+    evidence_.diagnostics = corpus::ReadDiagnostics(in_);
+    evidence_.unreadable = corpus::ReadStrings(in_);
+    return !in_.failed();
+  }
+
+  ByteReader in_;
+  Evidence evidence_;
+};
+
+}  // namespace
+
+std::string EncodeEvidence(const Evidence& evidence) {
+  ByteWriter out;
+  out.Varint(kEvidenceVersion);
+  out.U8(static_cast<uint8_t>(evidence.scope));
+  WriteFrameTable(evidence.stacks, out);
+  WriteStacks(evidence, out);
+  WriteNodes(evidence.forest, out);
+  WriteRows(evidence.rows, out);
+  WriteTraces(evidence.traces, out);
+  corpus::WriteStrings(evidence.scenarios, out);
+  WriteInstances(evidence, out);
+  out.Varint(evidence.roles.size());
+  for (const auto& [key, role] : evidence.roles) {
+    out.String(key.first);
+    out.String(key.second);
+    WriteRole(role, out);
+  }
+  EachNumber(
+      evidence.account, [&](const int64_t& number) { out.SignedVarint(number); },
+      [&](const uint64_t& number) { out.Varint(number); });
+  corpus::WriteDiagnostics(evidence.diagnostics, out);
+  corpus::WriteStrings(evidence.unreadable, out);
+  return out.Take();
+}
+
+std::optional<Evidence> DecodeEvidence(std::string_view bytes) {
+  return EvidenceReader(bytes).Read();
+}
+
+std::string EncodeOptions(const ReduceOptions& options) {
+  // Every member by name: one that is added cannot be forgotten here.
+  const auto& [area, automatic, always_automatic, scenarios, slower_than_ns] = options;
+  ByteWriter out;
+  out.Varint(kEvidenceVersion);
+  const auto& [scope, with, without, classes, path, max_events] = area;
+  out.U8(static_cast<uint8_t>(scope));
+  corpus::WriteStrings(with, out);
+  corpus::WriteStrings(without, out);
+  out.Varint(classes.size());
+  for (const waitgraph::WaitClass wait_class : classes) out.U8(static_cast<uint8_t>(wait_class));
+  const auto& [max_depth, max_segments] = path;
+  out.Varint(max_depth);
+  out.Varint(max_segments);
+  out.Varint(max_events);
+  const auto& [idle, not_idle, kernel_threads] = automatic;
+  corpus::WriteStrings(idle, out);
+  corpus::WriteStrings(not_idle, out);
+  out.U8(kernel_threads ? 1 : 0);
+  out.U8(always_automatic ? 1 : 0);
+  corpus::WriteStrings(scenarios, out);
+  out.SignedVarint(slower_than_ns);
+  return out.Take();
+}
+
+std::optional<ReduceOptions> DecodeOptions(std::string_view bytes) {
+  ByteReader in(bytes);
+  if (in.Varint() != kEvidenceVersion) return std::nullopt;
+  ReduceOptions options;
+  const uint8_t scope = in.U8();
+  if (scope > static_cast<uint8_t>(waitgraph::Scope::kThread)) return std::nullopt;
+  options.area.scope = static_cast<waitgraph::Scope>(scope);
+  options.area.with = corpus::ReadStrings(in);
+  options.area.without = corpus::ReadStrings(in);
+  options.area.classes.resize(ReadCount(in));
+  for (waitgraph::WaitClass& wait_class : options.area.classes) {
+    const uint8_t number = in.U8();
+    if (number >= waitgraph::kWaitClasses) return std::nullopt;
+    wait_class = static_cast<waitgraph::WaitClass>(number);
+  }
+  const uint64_t max_depth = in.Varint();
+  const uint64_t max_segments = in.Varint();
+  if (max_depth > UINT32_MAX || max_segments > UINT32_MAX) return std::nullopt;
+  options.area.path.max_depth = static_cast<uint32_t>(max_depth);
+  options.area.path.max_segments = static_cast<uint32_t>(max_segments);
+  options.area.max_events = in.Varint();
+  options.automatic.idle = corpus::ReadStrings(in);
+  options.automatic.not_idle = corpus::ReadStrings(in);
+  options.automatic.kernel_threads = in.U8() != 0;
+  options.always_automatic = in.U8() != 0;
+  options.scenarios = corpus::ReadStrings(in);
+  options.slower_than_ns = in.SignedVarint();
+  if (in.failed() || in.remaining() != 0) return std::nullopt;
+  return options;
+}
+
+}  // namespace culprit::stackmine

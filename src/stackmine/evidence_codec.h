@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Evidence as bytes, for summaries of traces and outputs of shards. Integers
+// only, by columns; numbers of frames, stacks and nodes are kept as they are, so
+// Decode(Encode(e)) is e to the last number and encoding it again gives the same
+// bytes. Decoding trusts nothing: every number is held against its table.
+// O(size); no state.
+//
+//   evidence := version scope frames stacks nodes rows instances traces scenarios
+//               roles account diagnostics unreadable
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "stackmine/evidence.h"
+#include "stackmine/reduce.h"
+
+namespace culprit::stackmine {
+
+// Raised whenever ReduceTrace would give other evidence for the same trace and
+// options, or the encoding changes. A test holds it against known traces.
+inline constexpr uint32_t kEvidenceVersion = 1;
+
+std::string EncodeEvidence(const Evidence& evidence);
+std::optional<Evidence> DecodeEvidence(std::string_view bytes);
+
+// What ReduceTrace depends on besides the trace, and back.
+std::string EncodeOptions(const ReduceOptions& options);
+std::optional<ReduceOptions> DecodeOptions(std::string_view bytes);
+
+}  // namespace culprit::stackmine
