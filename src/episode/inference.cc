@@ -162,12 +162,22 @@ class Inferrer {
       notes.emplace_back(
           "no context switches in the trace: long preemption may cut units where work did not");
     }
+    if (!result_.comparison.slight.empty()) notes.push_back(SlightText());
     if (result_.functions.empty()) {
       notes.emplace_back(
-          "nobody is blamed: the system calls show no excess. Causes that use the CPU alone, that "
-          "ran before the recording, or that hold a lock do not show in system calls: culprit mine "
-          "and culprit show follow CPU and waits");
+          "nobody is blamed: no excess of system calls explains it. Causes that use the CPU alone, "
+          "that ran before the recording, or that hold a lock do not show in system calls: culprit "
+          "mine and culprit show follow CPU and waits");
     }
+  }
+
+  std::string SlightText() const {
+    std::string names;
+    for (const SymbolExcess& row : result_.comparison.slight) {
+      if (!names.empty()) names += ", ";
+      names += profile_.symbols.Name(row.symbol);
+    }
+    return "more than expected, but too few and too short to make it slow: " + names;
   }
 
   const Profile& profile_;

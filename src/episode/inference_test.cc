@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "episode/syscall_trace.h"
+#include "trace/error_table.h"
 
 namespace culprit::episode {
 namespace {
@@ -90,7 +91,8 @@ TEST_F(InferTest, ALoopOfOneCallIsBlamedOnTheFunctionThatMakesIt) {
   EXPECT_TRUE(first.first_ns.has_value());
   ASSERT_EQ(inference.comparison.calls.size(), 1u);
   EXPECT_EQ(inference.comparison.calls[0].expected, 40'000);
-  EXPECT_EQ(ErrorName(inference.load.of(inference.comparison.calls[0].symbol).error), "EAGAIN");
+  EXPECT_EQ(trace::ErrorName(inference.load.of(inference.comparison.calls[0].symbol).error),
+            "EAGAIN");
   EXPECT_EQ(inference.null_rows, 0u);
   // Its callers own it too but do much else; siblings do not own it.
   for (const InferredFunction& function : inference.functions) {

@@ -2,6 +2,8 @@
 #include "episode/load.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 
 #include "base/check.h"
@@ -11,27 +13,68 @@ namespace {
 
 __extension__ using WideAmount = unsigned __int128;
 constexpr int64_t kMilli = 1000;
+constexpr uint64_t kRareShare = 200;  // below one in so many calls a symbol is rare
+
+// Of what waits for nothing but time.
+bool IsSleep(std::string_view name) { return name == "nanosleep" || name == "clock_nanosleep"; }
 
 struct Ratio {
   uint64_t buggy;
   uint64_t normal;
 };
 
-// The lower median, so that half of the symbols may be inflated by the bug
-// before the scale moves.
+// The lower quartile, where a symbol weighs the root of its calls and rare ones do
+// not count. A bug that adds calls can only raise ratios; and where it slows the
+// program down, the many rare symbols of timers and start-up code stay as they
+// are. With weights that follow the calls themselves, the two symbols that a busy
+// loop repeats would be the scale.
 Ratio ScaleOf(const Load& buggy, const Load& normal, uint64_t least_calls) {
-  std::vector<Ratio> ratios;
+  struct Weighted {
+    Ratio ratio;
+    double weight;
+  };
+  std::vector<Weighted> ratios;
+  double total = 0;
   for (size_t i = 0; i < normal.symbols.size(); ++i) {
     const uint64_t calls = buggy.of(static_cast<Symbol>(i)).calls;
-    if (normal.symbols[i].calls == 0 || calls < least_calls) continue;
-    ratios.push_back({calls, normal.symbols[i].calls});
+    const uint64_t usual = normal.symbols[i].calls;
+    if (usual == 0 || usual < normal.calls / kRareShare || calls < least_calls) continue;
+    ratios.push_back({{calls, usual}, std::sqrt(static_cast<double>(usual))});
   }
-  if (ratios.empty()) return {0, 1};
-  const auto middle = ratios.begin() + static_cast<ptrdiff_t>((ratios.size() - 1) / 2);
-  std::nth_element(ratios.begin(), middle, ratios.end(), [](const Ratio& a, const Ratio& b) {
-    return WideAmount{a.buggy} * b.normal < WideAmount{b.buggy} * a.normal;
+  std::stable_sort(ratios.begin(), ratios.end(), [](const Weighted& a, const Weighted& b) {
+    return WideAmount{a.ratio.buggy} * b.ratio.normal < WideAmount{b.ratio.buggy} * a.ratio.normal;
   });
-  return *middle;
+  for (const Weighted& row : ratios) total += row.weight;
+  double below = 0;
+  for (const Weighted& row : ratios) {
+    below += row.weight;
+    if (4 * below >= total) return row.ratio;
+  }
+  return {0, 1};
+}
+
+// Work comes in by these. Where a bug repeats most of what is done for a request,
+// they alone still tell how many there were.
+bool TakesWorkIn(std::string_view name) {
+  static constexpr std::array<std::string_view, 6> kNames = {"read",    "readv",  "recvfrom",
+                                                             "recvmsg", "accept", "accept4"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+// How much work was done: as the calls that take it in say, if that is less than
+// what all calls say. They too may be repeated.
+Ratio WorkOf(const Load& buggy, const Load& normal, const SymbolTable& symbols) {
+  const Ratio by_all = ScaleOf(buggy, normal, 0);
+  Ratio taken_in = {0, 0};
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    const auto symbol = static_cast<Symbol>(i);
+    if (!TakesWorkIn(symbols.Name(symbol))) continue;
+    taken_in.buggy += buggy.of(symbol).calls;
+    taken_in.normal += normal.of(symbol).calls;
+  }
+  const bool less =
+      WideAmount{taken_in.buggy} * by_all.normal < WideAmount{by_all.buggy} * taken_in.normal;
+  return less ? taken_in : by_all;
 }
 
 // (observed - expected)^2 >= sigmas^2 (expected (1 + scale)), at least one call
@@ -57,6 +100,7 @@ double MixDistance(const Load& buggy, const Load& normal, const Comparison& comp
   const Ratio scale = ScaleOf(buggy, normal, 1);
   std::vector<bool> left_out(symbols);
   for (const SymbolExcess& row : comparison.calls) left_out[row.symbol] = true;
+  for (const SymbolExcess& row : comparison.slight) left_out[row.symbol] = true;
   int64_t apart = 0;
   int64_t together = 0;
   for (size_t i = 0; i < symbols; ++i) {
@@ -69,6 +113,57 @@ double MixDistance(const Load& buggy, const Load& normal, const Comparison& comp
     together += there + expected;
   }
   return together == 0 ? 0 : static_cast<double>(apart) / static_cast<double>(together);
+}
+
+// Do the calls that are too many take a good part of the recording? Not asked of
+// calls that may be waits for work, since idle threads have long ones; but a
+// program that never slept and now does is not idle.
+bool TakesLong(const SymbolExcess& row, const Load& buggy, const Load& normal,
+               std::string_view name, uint64_t percent) {
+  if (!buggy.has_durations || buggy.wall_ns == 0) return false;
+  const bool waits = WaitsForRequests(name) || MayWaitForRequests(name);
+  const bool new_sleep = IsSleep(name) && normal.of(row.symbol).calls == 0;
+  if (waits && !new_sleep) return false;
+  const int64_t time_ns = MulDiv(buggy.of(row.symbol).dur_ns, static_cast<uint64_t>(row.excess),
+                                 static_cast<uint64_t>(row.observed));
+  return time_ns >= MulDiv(buggy.wall_ns, percent, 100);
+}
+
+// Are there more a second than usual? What timers do goes on at its rate while a
+// slow program does less of all else.
+bool CameMoreOften(const SymbolExcess& row, const Load& buggy, const Load& normal) {
+  if (buggy.wall_ns == 0 || normal.wall_ns == 0) return true;
+  return WideAmount{buggy.of(row.symbol).calls} * 4 * static_cast<uint64_t>(normal.wall_ns) >
+         WideAmount{normal.of(row.symbol).calls} * 5 * static_cast<uint64_t>(buggy.wall_ns);
+}
+
+// Moves away what cannot be why a program is slow: what neither takes long nor is
+// a good part of all calls. Twice the connections are other work, not a loop, so
+// what is only about twice as often must be much to count.
+void SetSlightAside(const Load& buggy, const Load& normal, const SymbolTable& symbols,
+                    const CompareOptions& options, Comparison& result) {
+  const auto ratio = static_cast<int64_t>(options.telling_ratio);
+  const auto is_telling = [&](const SymbolExcess& row) {
+    return row.observed / ratio >= row.expected;
+  };
+  int64_t more = 0;
+  int64_t telling = 0;
+  for (const SymbolExcess& row : result.calls) {
+    if (!CameMoreOften(row, buggy, normal)) continue;
+    more += row.excess;
+    if (is_telling(row)) telling += row.excess;
+  }
+  const int64_t all = static_cast<int64_t>(buggy.calls) * kMilli;
+  const bool many = more >= MulDiv(all, options.min_percent_of_any, 100);
+  const bool many_telling = telling >= MulDiv(all, options.min_percent, 100);
+  const auto slight =
+      std::stable_partition(result.calls.begin(), result.calls.end(), [&](const SymbolExcess& row) {
+        const std::string_view name = symbols.Name(row.symbol);
+        if (TakesLong(row, buggy, normal, name, options.min_percent)) return true;
+        return (many || (many_telling && is_telling(row))) && CameMoreOften(row, buggy, normal);
+      });
+  result.slight.assign(slight, result.calls.end());
+  result.calls.erase(slight, result.calls.end());
 }
 
 }  // namespace
@@ -131,7 +226,7 @@ Load LoadOf(const Profile& profile, Half half) {
 
 Comparison Compare(const Load& buggy, const Load& normal, const SymbolTable& symbols,
                    const CompareOptions& options) {
-  const Ratio scale = ScaleOf(buggy, normal, 0);
+  const Ratio scale = WorkOf(buggy, normal, symbols);
   Comparison result = {.scale_buggy = scale.buggy, .scale_normal = scale.normal};
   const bool times = buggy.has_durations && normal.has_durations;
   for (size_t i = 0; i < symbols.size(); ++i) {
@@ -162,6 +257,7 @@ Comparison Compare(const Load& buggy, const Load& normal, const SymbolTable& sym
   }
   MostFirst(result.calls);
   MostFirst(result.time);
+  SetSlightAside(buggy, normal, symbols, options, result);
   result.mix_distance = MixDistance(buggy, normal, result, symbols.size());
   return result;
 }

@@ -5,14 +5,20 @@
 // kind of work: what there is too much of.
 //
 // The two recordings differ in length and intensity, so the normal one is scaled
-// by the lower median of the ratios of all symbols it has: most symbols just
-// follow the work, and a bug that adds calls can only raise a ratio. A symbol is
-// in excess if it has at least twice what was expected and that is at least five
-// standard deviations away (calls as Poisson counts on both sides); its excess
-// is what is above the expectation. Amounts are integers: thousandths of calls,
-// and nanoseconds. Time is compared the same way, without the calls in which a
-// server waits for requests; calls that may be such waits are expected to take at
-// least what the longer recording explains. Pure functions.
+// by the work done: the lower quartile of the ratios of its symbols, weighted by
+// the roots of their calls, those below 0.5 % of them left out; or the ratio of
+// the calls that take work in, if less. A symbol is in excess if it has at least
+// twice what was expected and that is at least five standard deviations away
+// (calls as Poisson counts on both sides); its excess is what is above the
+// expectation. An excess is slight, and explains nothing, unless its calls take
+// 5 % of the recording's time; or there are more of them a second than usual, and
+// such excess is together 5 % of all calls (of what is three times as often), or
+// 20 % (of what is twice).
+//
+// Amounts are integers: thousandths of calls, and nanoseconds. Time is compared
+// the same way, without the calls in which a server waits for requests; calls that
+// may be such waits are expected to take at least what the longer recording
+// explains. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +60,9 @@ struct SymbolExcess {
 struct Comparison {
   uint64_t scale_buggy = 0;  // normal x scale_buggy / scale_normal is expected
   uint64_t scale_normal = 1;
-  std::vector<SymbolExcess> calls;  // most first
-  std::vector<SymbolExcess> time;   // most first; without waits for requests
+  std::vector<SymbolExcess> calls;   // most first
+  std::vector<SymbolExcess> slight;  // what is too little to make a program slow
+  std::vector<SymbolExcess> time;    // most first; without waits for requests
   // Share of the calls outside the excess that are not where the normal load,
   // scaled by the symbols both have, has them: 0 the same mix of work, 1 nothing
   // in common.
@@ -66,6 +73,9 @@ struct CompareOptions {
   uint64_t min_ratio = 2;
   uint64_t min_sigmas = 5;
   int64_t min_time_ns = 1'000'000;
+  uint64_t telling_ratio = 3;
+  uint64_t min_percent = 5;          // of the recording's time, or of the calls, if telling
+  uint64_t min_percent_of_any = 20;  // of the calls
 };
 
 Comparison Compare(const Load& buggy, const Load& normal, const SymbolTable& symbols,

@@ -103,6 +103,18 @@ FunctionId StackOwners::FunctionOf(trace::FrameId id) {
   return function;
 }
 
+// The outermost frame's module, if none of its frames has a name. What a stripped
+// program calls through a library, such as an event loop, is not the library's.
+std::optional<trace::ModuleId> StackOwners::NamelessProgram(
+    const std::vector<trace::FrameId>& frames) {
+  if (frames.empty()) return {};
+  const trace::ModuleId program = dictionary_.frames()[frames.back().value].module;
+  for (const trace::FrameId frame : frames) {
+    if (dictionary_.frames()[frame.value].module == program && ClassOf(frame).named) return {};
+  }
+  return program;
+}
+
 Owners StackOwners::Find(trace::StackId stack) {
   std::vector<trace::FrameId> frames;  // of the application, leaf first
   bool made_code = false;
@@ -117,10 +129,12 @@ Owners StackOwners::Find(trace::StackId stack) {
     at = node.parent;
   }
   Owners owners;
+  const std::optional<trace::ModuleId> nameless = NamelessProgram(frames);
   for (const trace::FrameId frame : frames) {
     const FrameClass& kind = ClassOf(frame);
     if (made_code && !kind.made_code) continue;
-    if (!kind.named && named && !options_.unnamed) continue;
+    const bool of_nameless = nameless && dictionary_.frames()[frame.value].module == *nameless;
+    if (!kind.named && named && !of_nameless && !options_.unnamed) continue;
     const FunctionId function = FunctionOf(frame);
     // Recursion repeats a function; it owns the call once.
     if (std::find(owners.inclusive.begin(), owners.inclusive.end(), function) ==

@@ -6,11 +6,12 @@
 //
 // Of the application are all frames but those of the kernel, the C library and
 // its kin (SystemModules()), and start-up code; or those of the modules that
-// were asked for. A frame without a name falls to its nearest named caller; a
-// stack without any named frame is owned by its unnamed ones, "+0x12ab", as
-// are all stacks when `unnamed` asks for it. Where a stack has frames of an
-// interpreter's functions (module "[jit]": perf maps), the interpreter itself
-// is not the application.
+// were asked for. A frame without a name falls to its nearest named caller. If
+// the program, the module of the outermost frame, has no names at all in a stack,
+// its frames are functions by their offsets, "+0x12ab"; a stack without any named
+// frame is owned by its offsets, as are all stacks when `unnamed` asks for it. Where a stack has
+// frames of an interpreter's functions (module "[jit]": perf maps), the interpreter itself is not
+// the application.
 //
 // Results are kept per stack, so a trace costs its distinct stacks. One thread
 // at a time.
@@ -18,6 +19,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -78,6 +80,7 @@ class StackOwners {
   };
   const FrameClass& ClassOf(trace::FrameId frame);
   FunctionId FunctionOf(trace::FrameId frame);
+  std::optional<trace::ModuleId> NamelessProgram(const std::vector<trace::FrameId>& frames);
   Owners Find(trace::StackId stack);
 
   const trace::Dictionary& dictionary_;

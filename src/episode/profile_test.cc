@@ -82,6 +82,24 @@ TEST(Profile, AStackWithoutNamesIsOwnedByItsOffsets) {
   EXPECT_EQ(Find(profile, "app!+0x100")->Inclusive(), 1u);
 }
 
+TEST(Profile, WhatAStrippedProgramCallsThroughALibraryIsNotTheLibrarys) {
+  SyscallTrace made;
+  const trace::StackId main = Unnamed(made, {}, 0x10);
+  trace::Dictionary& d = made.small.trace.dictionary;
+  const trace::ModuleId library = d.InternModule({.name = d.Intern("libevent.so")});
+  const trace::FrameId frame =
+      d.InternFrame({.module = library, .function = d.Intern("event_loop")});
+  const trace::StackId loop = d.InternStack(main, frame);
+  made.Call("t", "read", 10, 1).stack = Unnamed(made, loop, 0x20);
+  const Profile profile = ProfileOf(made);
+  ASSERT_EQ(profile.functions.size(), 3u);
+  EXPECT_EQ(Find(profile, "libevent.so!event_loop")->Innermost(), 0u);
+  EXPECT_EQ(Find(profile, "libevent.so!event_loop")->Inclusive(), 1u);
+  for (const ProfiledFunction& function : profile.functions) {
+    EXPECT_EQ(function.Innermost(), function.name.function == "+0x20" ? 1u : 0u);
+  }
+}
+
 TEST(Profile, FunctionsOfAnInterpretedProgramComeBeforeTheInterpreter) {
   SyscallTrace made;
   made.Call("t", "read", 10, 1, "python3!main;[jit]!py::serve;python3!_PyEval;python3!os_read");

@@ -29,17 +29,25 @@ std::optional<Symbol> SymbolTable::Find(std::string_view name) const {
   return static_cast<Symbol>(id.value);
 }
 
-Symbol SyscallSymbols::Of(int64_t number) {
-  const auto known = known_.find(number);
+std::string SyscallSymbols::NameOf(int64_t arg0) const {
+  const int64_t number = trace::CallNumber(arg0);
+  const std::string_view call = abi_ ? trace::SyscallName(number, *abi_) : std::string_view();
+  if (call.empty()) return "syscall " + std::to_string(number);
+  const std::optional<uint32_t> operation = trace::CallOperation(arg0);
+  if (!operation || !trace::OperationArgument(call)) return std::string(call);
+  return std::string(call) + "(" + trace::OperationName(call, *operation) + ")";
+}
+
+Symbol SyscallSymbols::Of(int64_t arg0) {
+  const auto known = known_.find(arg0);
   if (known != known_.end()) return known->second;
-  std::string name;
-  if (abi_) name = SyscallName(number, *abi_);
-  if (name.empty()) name = "syscall " + std::to_string(number);
-  const Symbol symbol = table_.Intern(name);
+  const Symbol symbol = table_.Intern(NameOf(arg0));
   // Numbers beyond the table's bound are looked up again, so this stays small.
-  if (known_.size() < kMaxSymbols) known_.emplace(number, symbol);
+  if (known_.size() < kMaxSymbols) known_.emplace(arg0, symbol);
   return symbol;
 }
+
+std::string_view CallOf(std::string_view symbol) { return symbol.substr(0, symbol.find('(')); }
 
 bool NeverReturns(std::string_view name) {
   static constexpr std::array<std::string_view, 6> kNames = {
@@ -54,12 +62,28 @@ bool WaitsForRequests(std::string_view name) {
       "accept",          "accept4",       "io_getevents",    "io_uring_enter",
       "rt_sigtimedwait", "rt_sigsuspend", "pause",           "wait4",
       "waitid",          "nanosleep",     "clock_nanosleep", "restart_syscall"};
-  return IsOneOf(name, kNames);
+  return IsOneOf(CallOf(name), kNames) || name == "socketcall(ACCEPT)" ||
+         name == "socketcall(ACCEPT4)";
 }
 
 bool MayWaitForRequests(std::string_view name) {
-  static constexpr std::array<std::string_view, 7> kNames = {
-      "futex", "read", "recvfrom", "recvmsg", "recvmmsg", "semtimedop", "msgrcv"};
+  static constexpr std::array<std::string_view, 17> kNames = {"futex",
+                                                              "futex(WAIT)",
+                                                              "futex(WAIT_BITSET)",
+                                                              "futex(WAIT_REQUEUE_PI)",
+                                                              "futex_time64(WAIT)",
+                                                              "futex_time64(WAIT_BITSET)",
+                                                              "read",
+                                                              "recvfrom",
+                                                              "recvmsg",
+                                                              "recvmmsg",
+                                                              "semtimedop",
+                                                              "msgrcv",
+                                                              "socketcall(RECV)",
+                                                              "socketcall(RECVFROM)",
+                                                              "socketcall(RECVMSG)",
+                                                              "ipc(SEMTIMEDOP)",
+                                                              "ipc(MSGRCV)"};
   return IsOneOf(name, kNames);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Symbols: the alphabet of inference. A symbol is a system call, known by its
-// name ("futex"); a number without a name is "syscall 600". A SymbolTable
+// name ("read"), with its operation where it is many in one and the trace tells
+// ("futex(WAKE)"); a number without a name is "syscall 600". A SymbolTable
 // belongs to one question and is shared by all traces and the profile in it,
 // so that equal names are equal ids. SyscallSymbols maps the numbers of one
 // trace into it.
@@ -19,7 +20,7 @@
 #include <vector>
 
 #include "base/string_table.h"
-#include "episode/syscall_table.h"
+#include "trace/syscall_operation.h"
 
 namespace culprit::episode {
 
@@ -39,16 +40,23 @@ class SymbolTable {
 
 class SyscallSymbols {
  public:
-  SyscallSymbols(std::optional<SyscallAbi> abi, SymbolTable& table) : abi_(abi), table_(table) {}
-  Symbol Of(int64_t number);
+  SyscallSymbols(std::optional<trace::SyscallAbi> abi, SymbolTable& table)
+      : abi_(abi), table_(table) {}
+  // `arg0` is that of the call's event: number and operation.
+  Symbol Of(int64_t arg0);
   // False: the numbers of this trace could not be given names.
   bool named() const { return abi_.has_value(); }
 
  private:
-  std::optional<SyscallAbi> abi_;
+  std::string NameOf(int64_t arg0) const;
+
+  std::optional<trace::SyscallAbi> abi_;
   SymbolTable& table_;
   std::unordered_map<int64_t, Symbol> known_;
 };
+
+// The call of a symbol: "futex" of "futex(WAKE)".
+std::string_view CallOf(std::string_view symbol);
 
 // Calls that never come back (exit) or whose return is another story (execve,
 // rt_sigreturn): their durations mean nothing.

@@ -30,10 +30,11 @@ bool IsOfUse(const Event& event) {
          event.kind == EventKind::kWait || event.kind == EventKind::kReady;
 }
 
-std::optional<SyscallAbi> AbiOf(const trace::Metadata& metadata, const SyscallLogOptions& options) {
-  const std::optional<SyscallAbi> abi = SyscallAbiOf(metadata);
+std::optional<trace::SyscallAbi> AbiOf(const trace::Metadata& metadata,
+                                       const SyscallLogOptions& options) {
+  const std::optional<trace::SyscallAbi> abi = trace::SyscallAbiOf(metadata);
   if (abi || !metadata.arch.empty()) return abi;
-  return SyscallAbiOf(std::string_view(options.default_arch));
+  return trace::SyscallAbiOf(std::string_view(options.default_arch));
 }
 
 class LogReader {

@@ -8,29 +8,10 @@
 namespace culprit::episode {
 namespace {
 
-TEST(SyscallTable, NamesNumbersByArchitecture) {
-  EXPECT_EQ(SyscallName(63, SyscallAbi::kArm64), "read");
-  EXPECT_EQ(SyscallName(0, SyscallAbi::kX86_64), "read");
-  EXPECT_EQ(SyscallName(3, SyscallAbi::kI386), "read");
-  EXPECT_EQ(SyscallName(102, SyscallAbi::kI386), "socketcall");
-  EXPECT_EQ(SyscallName(240, SyscallAbi::kI386), "futex");
-  EXPECT_EQ(SyscallName(-1, SyscallAbi::kArm64), "");
-  EXPECT_EQ(SyscallName(100'000, SyscallAbi::kX86_64), "");
-}
-
-TEST(SyscallTable, TheTableOfTheImporterComesBeforeTheMachine) {
-  trace::Metadata metadata;
-  EXPECT_FALSE(SyscallAbiOf(metadata).has_value());
-  metadata.arch = "i686";
-  EXPECT_EQ(SyscallAbiOf(metadata), SyscallAbi::kI386);
-  metadata.properties["syscalls.table"] = "x86_64";
-  EXPECT_EQ(SyscallAbiOf(metadata), SyscallAbi::kX86_64);
-}
-
 TEST(SyscallSymbols, OneNameIsOneSymbolInTwoArchitectures) {
   SymbolTable table;
-  SyscallSymbols arm(SyscallAbi::kArm64, table);
-  EXPECT_EQ(arm.Of(63), SyscallSymbols(SyscallAbi::kX86_64, table).Of(0));
+  SyscallSymbols arm(trace::SyscallAbi::kArm64, table);
+  EXPECT_EQ(arm.Of(63), SyscallSymbols(trace::SyscallAbi::kX86_64, table).Of(0));
   EXPECT_EQ(table.Name(arm.Of(4000)), "syscall 4000");
 }
 
