@@ -15,7 +15,11 @@
 #include <cstdarg>
 #include <cstring>
 
+#include "record/load_failure.h"
+#include "record/machine.h"
 #include "record/perf_ring.h"
+#include "record/process_scan.h"
+#include "trace/syscall_operation.h"
 
 namespace culprit::record {
 // It speaks of the types of bpf/records.h, which are in this namespace.
@@ -25,7 +29,9 @@ namespace {
 constexpr const char* kMarkerPaths[] = {"/sys/kernel/tracing/trace_marker",
                                         "/sys/kernel/debug/tracing/trace_marker"};
 
-// libbpf explains failures only by printing; the last lines become the hint.
+constexpr size_t kMaxSaid = 256 << 10;
+
+// libbpf explains failures only by printing.
 std::string& LibbpfSaid() {
   static std::string said;
   return said;
@@ -33,25 +39,22 @@ std::string& LibbpfSaid() {
 
 int KeepWhatLibbpfSays(libbpf_print_level level, const char* format, va_list arguments) {
   if (level != LIBBPF_WARN) return 0;
-  char line[512];
-  const int length = vsnprintf(line, sizeof(line), format, arguments);
-  if (length > 0 && LibbpfSaid().size() < 2000) LibbpfSaid() += line;
+  char* line = nullptr;
+  const int length = vasprintf(&line, format, arguments);
+  if (length < 0) return 0;
+  // The end of what the verifier says is what counts.
+  std::string& said = LibbpfSaid();
+  said.append(line, static_cast<size_t>(length));
+  if (said.size() > kMaxSaid) said.erase(0, said.size() - kMaxSaid);
+  free(line);
   return length;
 }
 
 Error LoadError(int code) {
-  Error error{.message = "cannot load the recorder's kernel programs: " +
-                         std::string(strerror(code < 0 ? -code : code))};
-  std::string said = LibbpfSaid();
-  said.resize(std::min(said.size(), said.find('\n')));
-  if (code == -EPERM || code == -EACCES) {
-    error.hint = "run as root, or give the program CAP_BPF and CAP_PERFMON";
-  } else if (access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
-    error.hint = "this kernel has no BTF (/sys/kernel/btf/vmlinux)";
-  } else {
-    error.hint = said;
-  }
-  return error;
+  return ExplainLoadFailure({.code = code,
+                             .said = LibbpfSaid(),
+                             .may_load = MayLoadPrograms(ReadKernelFile("/proc/self/status")),
+                             .has_btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0});
 }
 
 // Which program sees writes to trace_marker.
@@ -69,6 +72,7 @@ void SetConstants(engine& skeleton, const EngineOptions& options) {
   engine::engine__rodata& constants = *skeleton.rodata;
   constants.self_tgid = static_cast<uint32_t>(getpid());
   constants.whole_system = options.whole_system ? 1 : 0;
+  constants.has_switches = options.count_calls ? 0 : 1;
   constants.has_samples = options.sample_period_ns > 0 ? 1 : 0;
   constants.marker_inode = MarkerInode();
   constants.wanted_names =
@@ -77,6 +81,13 @@ void SetConstants(engine& skeleton, const EngineOptions& options) {
     // The kernel cuts names the same way.
     const std::string name = options.names[i].substr(0, kNameBytes - 1);
     std::copy(name.begin(), name.end(), constants.wanted_name[i]);
+  }
+  if (const auto abi = OwnSyscallAbi()) {
+    for (size_t number = 0; number < std::size(constants.operation_argument); ++number) {
+      const auto argument =
+          trace::OperationArgument(trace::SyscallName(static_cast<int64_t>(number), *abi));
+      if (argument) constants.operation_argument[number] = static_cast<uint8_t>(*argument + 1);
+    }
   }
   constants.unwind_tables = options.unwind_tables ? 1 : 0;
   constants.unwind_compare = options.compare_stacks ? 1 : 0;
@@ -87,17 +98,30 @@ void SetConstants(engine& skeleton, const EngineOptions& options) {
   }
 }
 
+// The map has a count for every CPU.
+uint32_t CountedKinds(int cpus) {
+  constexpr size_t kCountedBytes = 32 << 20;
+  const size_t bytes = static_cast<size_t>(std::max(cpus, 1)) * sizeof(CallCount);
+  return static_cast<uint32_t>(std::clamp<size_t>(kCountedBytes / bytes, 1024, 16384));
+}
+
 // Those that run often: they are not attached during a pause.
 std::vector<bpf_program*> PausedPrograms(engine& skeleton) {
   auto& programs = skeleton.progs;
-  return {programs.on_issue,  programs.on_complete,   programs.on_sys_enter, programs.on_sys_exit,
-          programs.on_waking, programs.on_wakeup_new, programs.on_switch};
+  return {programs.on_issue,      programs.on_complete,     programs.on_sys_enter,
+          programs.on_sys_exit,   programs.on_counted_exit, programs.on_waking,
+          programs.on_wakeup_new, programs.on_switch};
 }
 
 void ChoosePrograms(engine& skeleton, const EngineOptions& options, MarkProgram marks) {
   auto& programs = skeleton.progs;
-  bpf_program__set_autoload(programs.on_sys_enter, options.syscalls);
-  bpf_program__set_autoload(programs.on_sys_exit, options.syscalls);
+  bpf_program__set_autoload(programs.on_sys_enter, options.syscalls || options.count_calls);
+  bpf_program__set_autoload(programs.on_sys_exit, options.syscalls && !options.count_calls);
+  bpf_program__set_autoload(programs.on_counted_exit, options.count_calls);
+  for (bpf_program* program : {programs.on_switch, programs.on_waking, programs.on_wakeup_new,
+                               programs.on_exit, programs.on_late_stack}) {
+    bpf_program__set_autoload(program, !options.count_calls);
+  }
   bpf_program__set_autoload(programs.on_issue, options.blocks);
   bpf_program__set_autoload(programs.on_complete, options.blocks);
   bpf_program__set_autoload(programs.on_sample, options.sample_period_ns > 0);
@@ -111,6 +135,7 @@ void ChoosePrograms(engine& skeleton, const EngineOptions& options, MarkProgram 
   bpf_program__set_autoattach(programs.on_late_stack, false);
   bpf_program__set_autoattach(programs.tell_open, false);
   bpf_program__set_autoattach(programs.tell_pause, false);
+  bpf_program__set_autoattach(programs.prepare_threads, false);
   bpf_program__set_autoload(programs.on_probe, !options.probes.empty());
   bpf_program__set_autoattach(programs.on_probe, false);
   for (bpf_program* program : PausedPrograms(skeleton)) {
@@ -169,6 +194,8 @@ Status BpfEngine::State::Load(const EngineOptions& options) {
     SetConstants(*skeleton, options);
     ChoosePrograms(*skeleton, options, choice);
     bpf_map__set_max_entries(skeleton->maps.ring, static_cast<uint32_t>(options.ring_bytes));
+    bpf_map__set_max_entries(skeleton->maps.call_counts,
+                             options.count_calls ? CountedKinds(libbpf_num_possible_cpus()) : 1);
     code = engine__load(skeleton);
     marks = choice;
     if (code == 0) break;
@@ -199,7 +226,10 @@ Status BpfEngine::State::AttachSamples(int64_t period_ns) {
 }
 
 Status BpfEngine::State::AttachPaused() {
-  if (skeleton->data->policy.min_wait_ns > 0) CULPRIT_TRY(AttachLateStacks());
+  if (skeleton->data->policy.min_wait_ns > 0 &&
+      bpf_program__autoload(skeleton->progs.on_late_stack)) {
+    CULPRIT_TRY(AttachLateStacks());
+  }
   for (bpf_program* program : PausedPrograms(*skeleton)) {
     if (!bpf_program__autoload(program)) continue;
     Link link(bpf_program__attach(program));
@@ -288,6 +318,11 @@ Status BpfEngine::AddTarget(int64_t pid) {
   return {};
 }
 
+Status BpfEngine::PrepareThreads() {
+  const Link iterator(bpf_program__attach_iter(state_->skeleton->progs.prepare_threads, nullptr));
+  return RunIterator(iterator);
+}
+
 void BpfEngine::Begin(int64_t begin_ns) {
   auto& shared = state_->skeleton->data->policy;
   shared.begin_ns = static_cast<uint64_t>(begin_ns);
@@ -361,6 +396,27 @@ Status BpfEngine::TellOpen() {
   // What goes on in a pause is told as of now.
   if (state_->paused_links.empty()) ++state_->skeleton->data->policy.pauses;
   return RunIterator(state_->open_iterator);
+}
+
+std::vector<CountedCalls> BpfEngine::ReadCallCounts() const {
+  std::vector<CountedCalls> calls;
+  const int cpus = libbpf_num_possible_cpus();
+  const int map = bpf_map__fd(state_->skeleton->maps.call_counts);
+  std::vector<CallCount> each(static_cast<size_t>(std::max(cpus, 1)));
+  CallKey key = {};
+  const CallKey* before = nullptr;
+  // Entries are never taken out, so none is met twice and none is missed.
+  for (CallKey next = {}; bpf_map_get_next_key(map, before, &next) == 0;) {
+    key = next;
+    before = &key;
+    if (bpf_map_lookup_elem(map, &key, each.data()) != 0) continue;
+    CountedCalls& sum = calls.emplace_back(CountedCalls{.key = key});
+    for (const CallCount& one : each) {
+      sum.count.calls += one.calls;
+      sum.count.dur_ns += one.dur_ns;
+    }
+  }
+  return calls;
 }
 
 UnwindMapFds BpfEngine::unwind_maps() const {

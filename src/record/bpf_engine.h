@@ -27,6 +27,8 @@ struct EngineOptions {
   bool whole_system = false;
   std::vector<std::string> names = {};  // of programs; whoever becomes one is recorded
   bool syscalls = false;
+  // Nothing but system calls, and these only as counts (ReadCallCounts).
+  bool count_calls = false;
   bool marks = false;
   bool blocks = true;
   uint64_t ring_bytes = uint64_t{16} << 20;
@@ -42,6 +44,11 @@ struct EngineCounters {
   std::vector<uint64_t> lost_records;  // by CPU
 };
 
+struct CountedCalls {
+  CallKey key = {};
+  CallCount count = {};
+};
+
 class BpfEngine {
  public:
   // Was the program built with it?
@@ -51,6 +58,8 @@ class BpfEngine {
   ~BpfEngine();
 
   Status AddTarget(int64_t pid);
+  // Makes room for what is known of each of their threads. When all are added.
+  Status PrepareThreads();
   // The recording is [begin_ns, end_ns) of CLOCK_MONOTONIC.
   void Begin(int64_t begin_ns);
   void End(int64_t end_ns);
@@ -73,6 +82,9 @@ class BpfEngine {
   Status Drain(const std::function<void(std::string_view)>& visitor);
   // Makes an OpenRecord of every recorded thread.
   Status TellOpen();
+
+  // All calls that have returned so far, in no order.
+  std::vector<CountedCalls> ReadCallCounts() const;
 
   // Of the stack walker; without tables all descriptors are -1.
   UnwindMapFds unwind_maps() const;

@@ -17,6 +17,7 @@ Result<std::unique_ptr<BpfEngine>> BpfEngine::Start(const EngineOptions&) {
 }
 
 Status BpfEngine::AddTarget(int64_t) { return {}; }
+Status BpfEngine::PrepareThreads() { return {}; }
 void BpfEngine::Begin(int64_t) {}
 void BpfEngine::End(int64_t) {}
 Status BpfEngine::Pause() { return {}; }
@@ -27,6 +28,7 @@ Policy BpfEngine::policy() const { return {}; }
 Status BpfEngine::SetSamplePeriod(int64_t) { return {}; }
 Status BpfEngine::Drain(const std::function<void(std::string_view)>&) { return {}; }
 Status BpfEngine::TellOpen() { return {}; }
+std::vector<CountedCalls> BpfEngine::ReadCallCounts() const { return {}; }
 UnwindMapFds BpfEngine::unwind_maps() const { return {}; }
 UnwindCounters BpfEngine::ReadUnwindCounters() const { return {}; }
 EngineCounters BpfEngine::ReadCounters() const { return {}; }

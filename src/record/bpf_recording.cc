@@ -15,6 +15,8 @@ namespace {
 // Long enough for programs that already run on other CPUs to end.
 constexpr int64_t kSettleNs = 2'000'000;
 
+constexpr int64_t kHeardNs = 200'000;
+
 // How often the members of cgroups are looked at.
 constexpr int64_t kJoinNs = 100'000'000;
 // For the first unwind tables; what is not ready then follows.
@@ -50,6 +52,7 @@ Result<std::unique_ptr<BpfRecording>> BpfRecording::Prepare(const BpfRecordingOp
   CULPRIT_TRY(r.StartUnwinding(pids, extra_pid));
   if (extra_pid > 0) pids.push_back(extra_pid);
   for (const int64_t pid : pids) CULPRIT_TRY(r.engine_->AddTarget(pid));
+  CULPRIT_TRY(r.engine_->PrepareThreads());
   r.stacks_ = std::make_unique<StackTable>(kallsyms, target.dictionary());
   if (options.target.whole_system) pids = ListProcesses();
   r.ScanTargets(pids);
@@ -124,10 +127,15 @@ void BpfRecording::ScanTargets(const std::vector<int64_t>& pids) {
   }
 }
 
+// It begins in a moment: then all CPUs have heard of it, and no switch falls
+// between the begin and the first that is looked at.
 void BpfRecording::Begin() {
-  begin_ns_ = MonotonicNs();
+  // Again, for the totals of threads as of now; without them it works as well.
+  (void)engine_->PrepareThreads();
+  begin_ns_ = MonotonicNs() + kHeardNs;
+  engine_->Begin(begin_ns_);
   trace::Metadata& metadata = target_->metadata();
-  metadata.wall_start_ns = WallNs();
+  metadata.wall_start_ns = WallNs() + begin_ns_ - MonotonicNs();
   metadata.begin_ns = begin_ns_;
   metadata.end_ns = begin_ns_;
   metadata.has_switches = true;
@@ -148,7 +156,6 @@ void BpfRecording::Begin() {
     });
   }
   for (const ProcessEntry& process : std::exchange(processes_, {})) decoder_->Know(process);
-  engine_->Begin(begin_ns_);
 }
 
 // The ring is copied first: what the life events tell about the records in it
@@ -178,7 +185,9 @@ Status BpfRecording::Pause() {
   return decoder_->FlushHeld();
 }
 
-Status BpfRecording::Resume() { return engine_->Resume(&MonotonicNs); }
+Status BpfRecording::Resume() {
+  return engine_->Resume([] { return MonotonicNs() + kHeardNs; });
+}
 
 Status BpfRecording::End() {
   end_ns_ = MonotonicNs() + kSettleNs;

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "import/trace_mark.h"
+#include "record/machine.h"
 #include "record/remote_stack.h"
+#include "trace/syscall_operation.h"
 
 namespace culprit::record {
 namespace {
@@ -80,7 +82,7 @@ int64_t Time(uint64_t time_ns) {
 }  // namespace
 
 Decoder::Decoder(assemble::FusedAssembler& assembler, StackTable& stacks, Diagnostics& diagnostics)
-    : assembler_(assembler), stacks_(stacks), diagnostics_(diagnostics) {}
+    : assembler_(assembler), abi_(OwnSyscallAbi()), stacks_(stacks), diagnostics_(diagnostics) {}
 
 void Decoder::Know(const ProcessEntry& process) {
   assembler_.ProcessName(process.pid, process.name, process.command_line);
@@ -186,6 +188,11 @@ void Decoder::Define(std::string_view record) {
   stacks_.Define(stack.id, stack.tgid, {stack.addresses, count});
 }
 
+int64_t Decoder::CallOf(uint32_t number, uint32_t operation) const {
+  if (!abi_) return number;
+  return trace::PackCallWith(number, *abi_, [&](size_t) { return uint64_t{operation}; });
+}
+
 // True if the record waits for its thread's user stack.
 bool Decoder::Hold(const RecordHead& head, std::string_view record) {
   const bool starts = head.type == kWaitRecord && (head.flags & kUserStackLate) != 0;
@@ -261,8 +268,9 @@ Status Decoder::Dispatch(std::string_view record, uint64_t late_user_stack) {
       return assembler_.Gone(time_ns, head.tid);
     case kSyscallRecord: {
       const auto call = Load<SyscallRecord>(record);
-      return assembler_.Syscall(Time(call.enter_ns), time_ns, head.cpu, head.tid, call.number,
-                                call.result, stacks_.Stack(call.user_stack, 0));
+      return assembler_.Syscall(Time(call.enter_ns), time_ns, head.cpu, head.tid,
+                                CallOf(call.number, call.operation), call.result,
+                                stacks_.Stack(call.user_stack, 0));
     }
     case kBlockRecord:
       return Block(Load<BlockRecord>(record));
@@ -397,7 +405,7 @@ Status Decoder::Open(const OpenRecord& record, int64_t end_ns) {
   KnowThread(tid);
   if (record.syscall_enter_ns != 0) {
     CULPRIT_TRY(assembler_.Syscall(Time(record.syscall_enter_ns), end_ns, kNoCpu, tid,
-                                   static_cast<int64_t>(record.syscall_number), 0, {},
+                                   CallOf(record.syscall_number, record.syscall_operation), 0, {},
                                    trace::kUnfinished));
   }
   if ((record.flags & kOpenOnCpu) != 0) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,6 +27,7 @@
 #include "record/life_events.h"
 #include "record/process_scan.h"
 #include "record/stack_table.h"
+#include "trace/syscall_table.h"
 
 namespace culprit::record {
 
@@ -98,8 +100,11 @@ class Decoder {
   void KnowThread(int64_t tid);
   void KnowMaps(int64_t pid);
   bool Hold(const RecordHead& head, std::string_view record);
+  // arg0 of a call, from its number and the argument that tells its operation.
+  int64_t CallOf(uint32_t number, uint32_t operation) const;
 
   assemble::FusedAssembler& assembler_;
+  std::optional<trace::SyscallAbi> abi_;
   StackTable& stacks_;
   Diagnostics& diagnostics_;
   std::unordered_set<int64_t> threads_;     // with a name

@@ -17,7 +17,7 @@ namespace culprit::record {
 
 class LiveNames {
  public:
-  // Both outlive this object; `to` is empty and nobody else adds to it.
+  // Both outlive this object; `to` is empty; others may add frames and stacks to it.
   LiveNames(const trace::Dictionary& from, trace::Dictionary& to) : from_(from), to_(to) {}
 
   void Update();

@@ -10,6 +10,7 @@
 
 #include "record/bpf_recording.h"
 #include "record/flight_target.h"
+#include "record/jit_names.h"
 #include "record/live_names.h"
 #include "record/machine.h"
 #include "record/regulator.h"
@@ -19,6 +20,7 @@ namespace culprit::record {
 namespace {
 
 constexpr int64_t kLookTickNs = 50'000'000;
+constexpr int64_t kMapsAgeNs = 10'000'000'000;  // of the names of made code
 constexpr size_t kMaxLiveStacks = 1 << 19;
 constexpr size_t kMaxLiveThreads = 1 << 17;
 constexpr double kLately = 0.3;  // the weight of the newest turn in what is shown
@@ -46,6 +48,8 @@ class BpfLiveView final : public LiveView {
   std::unique_ptr<BpfRecording> recording_;
   std::unique_ptr<Regulator> regulator_;
   std::unique_ptr<LiveNames> names_;
+  std::unique_ptr<JitNames> jit_;
+  int64_t maps_read_ns_ = 0;
   std::unique_ptr<trace::Trace> view_;
   int64_t tick_cpu_ns_ = 0;
   int64_t look_cpu_ns_ = 0;
@@ -58,6 +62,7 @@ Status BpfLiveView::Begin() {
   target_ = std::make_unique<FlightTarget>(options_.window_ns, options_.max_bytes);
   view_ = std::make_unique<trace::Trace>();
   names_ = std::make_unique<LiveNames>(target_->dictionary(), view_->dictionary);
+  jit_ = std::make_unique<JitNames>(view_->dictionary);
   const BpfRecordingOptions recording = {.target = options_.target,
                                          .engine = {.sample_period_ns = options_.sample_period_ns}};
   CULPRIT_ASSIGN(recording_, BpfRecording::Prepare(recording, 0, *target_));
@@ -122,7 +127,14 @@ Result<const trace::Trace*> BpfLiveView::Look() {
     event.dur_ns = std::max<int64_t>(event_end_ns - event.time_ns, 0);
     view_->events.push_back(event);
   }
-  for (trace::Event& event : view_->events) event.stack = names_->Map(event.stack);
+  if (end_ns - maps_read_ns_ > kMapsAgeNs) {
+    jit_->Forget();
+    maps_read_ns_ = end_ns;
+  }
+  for (trace::Event& event : view_->events) {
+    event.stack = names_->Map(event.stack);
+    event.stack = jit_->Map(event);
+  }
   trace::SortByTime(view_->events);
   look_cpu_ns_ += OwnCpuNs() - before_ns;
   if (!IsFull()) return view_.get();

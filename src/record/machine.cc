@@ -56,6 +56,12 @@ bool ParseFunction(std::string_view line, KernelFunction& function) {
 
 }  // namespace
 
+std::optional<trace::SyscallAbi> OwnSyscallAbi() {
+  utsname names = {};
+  if (uname(&names) != 0) return {};
+  return trace::SyscallAbiOf(std::string_view(names.machine));
+}
+
 int64_t MonotonicNs() { return Read(CLOCK_MONOTONIC); }
 int64_t WallNs() { return Read(CLOCK_REALTIME); }
 int64_t OwnCpuNs() { return Read(CLOCK_PROCESS_CPUTIME_ID); }

@@ -4,17 +4,22 @@
 // must know of its kernel before it begins. Pure reads of /proc and uname.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "record/bpf_engine.h"
+#include "trace/syscall_table.h"
 #include "trace/trace.h"
 
 namespace culprit::record {
 
 // Machine, OS, kernel, architecture, CPUs.
 void FillMachine(trace::Metadata& metadata);
+
+// What system calls are numbered by here; nothing: not known.
+std::optional<trace::SyscallAbi> OwnSyscallAbi();
 
 // Nanoseconds of CLOCK_MONOTONIC and of the wall clock.
 int64_t MonotonicNs();

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "record/jit_names.h"
 #include "symbol/elf_file.h"
 #include "trace/trace_reader.h"
 #include "trace/trace_writer.h"
@@ -167,7 +168,11 @@ void SymbolPass::MapStacks() {
 SymbolCounts SymbolizeTrace(trace::Trace& trace, bool symbols) {
   trace::Trace named;
   const SymbolPass pass(trace.dictionary, symbols, named.dictionary);
-  for (trace::Event& event : trace.events) event.stack = pass.Map(event.stack);
+  JitNames jit(named.dictionary);
+  for (trace::Event& event : trace.events) {
+    event.stack = pass.Map(event.stack);
+    if (symbols) event.stack = jit.Map(event);
+  }
   trace.dictionary = std::move(named.dictionary);
   StoreCounts(pass.counts(), trace.metadata);
   return pass.counts();
@@ -183,11 +188,13 @@ Result<SymbolCounts> SymbolizeFile(const std::string& path, bool symbols,
   StoreCounts(pass.counts(), writer.metadata());
   for (const trace::Instance& instance : reader.instances()) writer.AddInstance(instance);
   SymbolCounts counts = pass.counts();
+  JitNames jit(writer.dictionary());
   std::vector<trace::Event> events;
   for (size_t i = 0; i < reader.blocks().size(); ++i) {
     CULPRIT_TRY(reader.ReadBlock(i, events));
     for (trace::Event event : events) {
       event.stack = pass.Map(event.stack);
+      if (symbols) event.stack = jit.Map(event);
       if (event.kind == trace::EventKind::kWait) ++counts.waits;
       CULPRIT_TRY(writer.Add(event));
     }
@@ -195,6 +202,7 @@ Result<SymbolCounts> SymbolizeFile(const std::string& path, bool symbols,
   CULPRIT_TRY(writer.Finish());
   CULPRIT_TRY(file.Commit());
   diagnostics.Merge(pass.diagnostics());
+  diagnostics.Merge(jit.diagnostics());
   return counts;
 }
 

@@ -4,8 +4,9 @@
 // a user frame is only its module and the place in its file (of a return
 // address, the byte before: the call); looking names up then would take the CPU
 // from whoever is measured. Afterwards this pass copies the trace with every
-// frame replaced by its symbols, inlined callers included, and user stacks that
-// do not begin where threads begin marked as [truncated].
+// frame replaced by its symbols, inlined callers included, code that a process made
+// itself named by its perf map, and user stacks that do not begin where threads
+// begin marked as [truncated].
 //
 // Strings, processes and threads keep their ids; modules, frames and stacks get
 // new ones. Memory: both dictionaries and one block.

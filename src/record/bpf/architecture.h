@@ -17,10 +17,11 @@ struct UserRegisters {
   bool in_syscall;  // else it came into the kernel by a fault or an interrupt
 };
 
-struct WriteCall {
-  unsigned int descriptor;
-  const char *text;
-  uint64_t length;
+// Of the system call that a thread is about to make.
+struct SyscallArguments {
+  uint64_t first;
+  uint64_t second;
+  uint64_t third;
 };
 
 #if defined(__TARGET_ARCH_arm64)
@@ -60,10 +61,10 @@ static __always_inline bool read_signal_frame(uint64_t frame, struct UserRegiste
 
 enum { kWriteCall = 64 };
 
-static __always_inline struct WriteCall write_call(struct pt_regs *regs) {
-  struct WriteCall call = {
-      .descriptor = regs->regs[0], .text = (const char *)regs->regs[1], .length = regs->regs[2]};
-  return call;
+static __always_inline struct SyscallArguments syscall_arguments(struct pt_regs *regs) {
+  struct SyscallArguments arguments = {
+      .first = regs->regs[0], .second = regs->regs[1], .third = regs->regs[2]};
+  return arguments;
 }
 
 static __always_inline uint32_t preempt_count(void) {
@@ -104,10 +105,9 @@ static __always_inline bool read_signal_frame(uint64_t frame, struct UserRegiste
 
 enum { kWriteCall = 1 };
 
-static __always_inline struct WriteCall write_call(struct pt_regs *regs) {
-  struct WriteCall call = {
-      .descriptor = regs->di, .text = (const char *)regs->si, .length = regs->dx};
-  return call;
+static __always_inline struct SyscallArguments syscall_arguments(struct pt_regs *regs) {
+  struct SyscallArguments arguments = {.first = regs->di, .second = regs->si, .third = regs->dx};
+  return arguments;
 }
 
 static __always_inline uint32_t preempt_count(void) {

@@ -18,27 +18,56 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-enum { kNoCpu = 0xffff };
+enum { kNoCpu = 0xffff, kHiddenNs = 2000000 };
 
-// The state of a thread met for the first time: it has been as it is now since
-// the recording began, because a new thread is met when it is made.
-static __always_inline struct ThreadState *state_of(struct task_struct *task, bool on_cpu) {
+// The kernel makes no storage while this CPU is at work on another's, which can
+// happen under a switch: it is made beforehand (prepare_threads, on_fork) so that
+// no switch needs it.
+static __always_inline struct ThreadState *storage_of(struct task_struct *task) {
   struct ThreadState *state =
       bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-  if (!state) {
-    COUNT(no_storage, 1);
-    return 0;
-  }
+  if (!state) COUNT(no_storage, 1);
+  return state;
+}
+
+// A thread that is met for the first time, made since the recording began, but not
+// when it was made: that was in a pause, or the kernel had no memory for its state.
+// What it did is known as sums: up to the end of the pause, else up to now.
+static __always_inline void meet_late(struct ThreadState *state, struct task_struct *task,
+                                      bool on_cpu, uint64_t now) {
+  const bool in_pause = task->start_time < policy.resume_ns;
+  state->out_ns = task->start_time;
+  state->out_cpu = kNoCpu;
+  state->told_ns = task->start_time;
+  state->flags = kNewThread;  // unless it has run since
+  catch_up(state, task, on_cpu, in_pause ? at_most(policy.resume_ns, now) : now, now);
+}
+
+// Some kernels hide switches. Who is met on a CPU, but has by the kernel's totals
+// used far less since the recording began, has got it since: that time is known as
+// sums. Totals that are not up to date do no harm: the sum is then the same.
+static __always_inline void leave_out_hidden(struct ThreadState *state, struct task_struct *task,
+                                             uint64_t now) {
+  const uint64_t ran_ns = since(task->se.sum_exec_runtime, state->kernel_run_ns);
+  if (!state->kernel_switches || ran_ns * 2 + kHiddenNs >= since(now, state->in_ns)) return;
+  leave_out_pause(state, task, true, now, now);
+  state->in_ns = now;
+}
+
+// The state of a thread. One that was there before the recording began, and is
+// met for the first time, has been as it is now since then.
+static __always_inline struct ThreadState *state_of(struct task_struct *task, bool on_cpu,
+                                                    uint64_t now) {
+  struct ThreadState *state = storage_of(task);
+  if (!state) return 0;
   if (!state->known) {
     state->known = 1;
     state->pauses = policy.pauses;
-    if (policy.pauses && task->start_time > policy.begin_ns) {
-      // Born in a pause: it has no totals from before.
-      state->out_ns = task->start_time;
-      state->told_ns = task->start_time;
-      state->pauses = policy.pauses - 1;
+    if (task->start_time > policy.begin_ns) {
+      meet_late(state, task, on_cpu, now);
     } else if (on_cpu) {
       state->in_ns = policy.begin_ns;
+      leave_out_hidden(state, task, now);
       note_totals(state, task);
     } else {
       state->out_ns = policy.begin_ns;
@@ -48,7 +77,6 @@ static __always_inline struct ThreadState *state_of(struct task_struct *task, bo
     }
   }
   if (state->pauses != policy.pauses) {
-    const uint64_t now = bpf_ktime_get_ns();
     catch_up(state, task, on_cpu, at_most(policy.resume_ns, now), now);
   }
   return state;
@@ -139,7 +167,7 @@ static __always_inline void tell_gone(struct ThreadState *state, uint64_t now, u
 }
 
 static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid, uint64_t now) {
-  struct ThreadState *state = state_of(task, false);
+  struct ThreadState *state = state_of(task, false, now);
   if (!state) return;
   const uint32_t tid = task->pid;
   if (!state->out_ns) {
@@ -183,11 +211,11 @@ static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid,
 
 static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint32_t next_tid,
                                       uint64_t now, bool preempt) {
-  struct ThreadState *state = state_of(task, true);
+  struct ThreadState *state = state_of(task, true, now);
   if (!state) return;
   // It was believed to sleep: the switch-in came just before the recording.
   if (state->out_ns) get_cpu(task, 0, now);
-  const uint64_t ran_ns = now - state->in_ns;
+  const uint64_t ran_ns = since(now, state->in_ns);
   state->run_ns += ran_ns;
   COUNT(busy_ns, ran_ns);
   const unsigned int bits = state_bits(task);
@@ -257,7 +285,7 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task) {
   const uint64_t now = bpf_ktime_get_ns();
   if (!is_recorded_at(now) || !is_target(task)) return 0;
-  struct ThreadState *state = state_of(task, task->on_cpu);
+  struct ThreadState *state = state_of(task, task->on_cpu, now);
   if (!state) return 0;
   if (!state->out_ns) {
     // It is about to wait, or thought better of it; the next switch tells.
@@ -277,10 +305,15 @@ SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task) {
   const uint64_t now = bpf_ktime_get_ns();
   if (!is_recorded_at(now) || !is_target(task)) return 0;
-  struct ThreadState *state = state_of(task, false);
+  struct ThreadState *state = storage_of(task);
   if (!state) return 0;
+  state->known = 1;
+  state->pauses = policy.pauses;
   state->out_ns = now;
+  state->out_cpu = kNoCpu;
+  state->told_ns = now;
   state->flags = kNewThread;
+  note_totals(state, task);
   note_waker(ctx, state, now, true);
   return 0;
 }
@@ -306,6 +339,17 @@ static __always_inline void add_child(uint32_t tgid) {
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
   if (!whole_system && parent->tgid != child->tgid && is_target(parent)) add_child(child->tgid);
+  if (is_target(child)) storage_of(child);
+  return 0;
+}
+
+// Run before a recording begins.
+SEC("iter/task")
+int prepare_threads(struct bpf_iter__task *ctx) {
+  struct task_struct *task = ctx->task;
+  if (!task || !task->pid || !is_target(task)) return 0;
+  struct ThreadState *state = storage_of(task);
+  if (state && !state->known) note_totals(state, task);
   return 0;
 }
 
@@ -315,7 +359,7 @@ int BPF_PROG(on_exit, struct task_struct *task) {
   const uint64_t now = bpf_ktime_get_ns();
   if (now < policy.begin_ns || now >= policy.resume_ns || now >= policy.end_ns) return 0;
   if (!is_target(task)) return 0;
-  struct ThreadState *state = state_of(task, true);
+  struct ThreadState *state = state_of(task, true, now);
   if (!state || state->gone) return 0;
   const uint64_t end_ns = bpf_ktime_get_ns();
   leave_out_pause(state, task, true, end_ns, end_ns);
@@ -352,9 +396,37 @@ static __always_inline bool has_wanted_name(const char *name) {
   return false;
 }
 
+// A thread that executes a program for its whole process becomes the process's
+// first thread, and goes on under that one's number.
+static __always_inline void take_number(struct task_struct *task, uint32_t old_tid) {
+  const uint64_t now = bpf_ktime_get_ns();
+  if (!is_recorded_at(now) || !is_target(task)) return;
+  struct ThreadState *state = state_of(task, true, now);
+  if (!state || state->out_ns) return;
+  state->run_ns += now - state->in_ns;
+  COUNT(busy_ns, now - state->in_ns);
+  state->in_ns = now;
+  if (!tell_left_out(state, old_tid, now, true)) return;
+  state->run_ns = 0;
+  state->told_ns = now;
+  struct GoneRecord *gone = reserve(sizeof(*gone));
+  if (gone) {
+    fill_head(&gone->head, kGoneRecord, now, old_tid);
+    bpf_ringbuf_submit(gone, BPF_RB_NO_WAKEUP);
+  }
+  // From here on it is known under the new number, with nothing left out.
+  struct LeftOutRecord *record = reserve(sizeof(*record));
+  if (!record) return;
+  fill_head(&record->head, kLeftOutRecord, now, task->pid);
+  record->run_ns = record->wait_ns = record->ready_ns = 0;
+  record->count = record->lost = 0;
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task) {
+int BPF_PROG(on_exec, struct task_struct *task, int old_tid) {
   char name[kNameBytes] = {};
+  if (has_switches && old_tid != task->pid) take_number(task, old_tid);
   if (whole_system || !wanted_names) return 0;
   bpf_get_current_comm(name, sizeof(name));
   if (has_wanted_name(name)) add_target(task->tgid);
@@ -370,7 +442,7 @@ int on_sample(struct bpf_perf_event_data *ctx) {
   if (!is_within_recording(now) || !task->pid || !is_target(task)) return 0;
   // Who never loses the CPU is met here.
   const struct ThreadState *state = is_recorded_at(now)
-                                        ? state_of(task, true)
+                                        ? state_of(task, true, now)
                                         : bpf_task_storage_get(&threads, task, 0, 0);
   // Its last record is made.
   if (state && state->gone) return 0;
@@ -387,39 +459,7 @@ int on_sample(struct bpf_perf_event_data *ctx) {
 
 // ---- system calls -----------------------------------------------------------
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number) {
-  const uint64_t now = bpf_ktime_get_ns();
-  struct task_struct *task = bpf_get_current_task_btf();
-  if (!is_recorded_at(now) || !is_target(task)) return 0;
-  struct ThreadState *state = state_of(task, true);
-  if (!state) return 0;
-  state->syscall_ns = now;
-  state->syscall_number = number;
-  return 0;
-}
-
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result) {
-  struct task_struct *task = bpf_get_current_task_btf();
-  struct ThreadState *state = bpf_task_storage_get(&threads, task, 0, 0);
-  if (!state || !state->syscall_ns) return 0;
-  const uint64_t now = bpf_ktime_get_ns();
-  const uint64_t enter_ns = state->syscall_ns;
-  state->syscall_ns = 0;
-  if (!is_recorded_at(now) || now - enter_ns < policy.min_syscall_ns) return 0;
-  const uint64_t user_stack = policy.syscall_stacks ? capture_user_stack(ctx, kSyscallSlot) : 0;
-  struct SyscallRecord *record = reserve(sizeof(*record));
-  if (!record) return 0;
-  fill_head(&record->head, kSyscallRecord, now, task->pid);
-  record->enter_ns = enter_ns;
-  record->result = result;
-  record->user_stack = user_stack;
-  record->number = state->syscall_number;
-  record->pad = 0;
-  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-  return 0;
-}
+#include "calls.h"
 
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_late_stack, struct pt_regs *regs, long result) {
@@ -445,7 +485,7 @@ int tell_pause(struct bpf_iter__task *ctx) {
   struct task_struct *task = ctx->task;
   if (!task || !task->pid || !is_target(task)) return 0;
   const bool on_cpu = task->on_cpu;
-  struct ThreadState *state = state_of(task, on_cpu);
+  struct ThreadState *state = state_of(task, on_cpu, bpf_ktime_get_ns());
   if (!state || state->gone) return 0;
   tell_left_out(state, task->pid, on_cpu ? state->in_ns : state->out_ns, false);
   return 0;
@@ -460,13 +500,17 @@ int tell_open(struct bpf_iter__task *ctx) {
   struct ThreadState *state = bpf_task_storage_get(&threads, task, 0, 0);
   const uint64_t now = bpf_ktime_get_ns();
   struct OpenRecord record = {};
+  // Made after the end of the recording, or in a pause in which it was not met.
+  if (task->start_time >= policy.end_ns) return 0;
+  if ((!state || !state->known) && task->start_time > policy.begin_ns) {
+    state = state_of(task, task->on_cpu, at_most(now, policy.end_ns));
+    if (!state) return 0;
+  }
   const bool known = state && state->known;
   if (known && state->gone) return 0;
   if (known && state->pauses != policy.pauses) {
     catch_up(state, task, task->on_cpu, at_most(policy.resume_ns, now), now);
   }
-  // Made after the end of the recording.
-  if (!known && task->start_time >= policy.begin_ns) return 0;
   const bool on_cpu = known ? !state->out_ns : task->on_cpu && !has_samples;
   record.tgid = task->tgid;
   if (on_cpu) {
@@ -486,6 +530,7 @@ int tell_open(struct bpf_iter__task *ctx) {
     fill_wait(&record.wait, state, now, task->pid);
     record.syscall_enter_ns = state->syscall_ns;
     record.syscall_number = state->syscall_number;
+    record.syscall_operation = state->syscall_operation;
     if (on_cpu) record.wait.out_ns = state->in_ns;
   } else {
     fill_head(&record.wait.head, kOpenRecord, now, task->pid);

@@ -32,6 +32,7 @@ enum { false, true };
 enum bpf_map_type {
   BPF_MAP_TYPE_HASH = 1,
   BPF_MAP_TYPE_ARRAY = 2,
+  BPF_MAP_TYPE_PERCPU_HASH = 5,
   BPF_MAP_TYPE_PERCPU_ARRAY = 6,
   BPF_MAP_TYPE_LRU_HASH = 9,
   BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
@@ -80,6 +81,7 @@ struct task_struct {
   int on_cpu;
   int pid;
   int tgid;
+  struct task_struct *group_leader;
   uint64_t start_time;
   uint64_t self_exec_id;
   struct sched_entity se;

@@ -8,13 +8,18 @@
 #include "kernel_types.h"
 #include "records.h"
 
-enum { kMaxNames = 4 };
+enum { kMaxNames = 4, kSyscallNumbers = 512 };
 
 const volatile uint32_t self_tgid = 0;
 const volatile uint32_t whole_system = 0;
 const volatile uint32_t has_samples = 0;
+const volatile uint32_t has_switches = 1;  // else only system calls are counted
 const volatile uint32_t wanted_names = 0;
 const volatile char wanted_name[kMaxNames][kNameBytes] = {};
+
+// By number of the system call: which argument, from 1, holds its operation; 0: it
+// has none.
+const volatile uint8_t operation_argument[kSyscallNumbers] = {};
 
 volatile struct Policy policy = {.begin_ns = ~0ull,
                                  .end_ns = ~0ull,
@@ -48,6 +53,7 @@ struct ThreadState {
   uint64_t kernel_switches;
   uint32_t pauses;  // policy.pauses when the rest was true
   uint32_t syscall_number;
+  uint32_t syscall_operation;  // the argument that tells it
   uint32_t left_count;
   uint32_t left_lost;
   uint32_t waker_tid;
@@ -68,11 +74,11 @@ struct {
   __type(value, struct ThreadState);
 } threads SEC(".maps");
 
-// By process id; children of a member are members.
+// By process id; children of a member are members. Its memory is taken at once:
+// before 6.1 a program of a perf event (samples) may use no other kind.
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 65536);
-  __uint(map_flags, BPF_F_NO_PREALLOC);
   __type(key, uint32_t);
   __type(value, uint8_t);
 } targets SEC(".maps");

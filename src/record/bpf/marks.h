@@ -45,14 +45,15 @@ int BPF_PROG(on_write, struct file *file, const char *text, uint64_t length) {
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_write_call, struct pt_regs *regs, long number) {
   if (number != kWriteCall) return 0;
-  const struct WriteCall call = write_call(regs);
+  const struct SyscallArguments call = syscall_arguments(regs);
+  const uint32_t descriptor = call.first;
   struct task_struct *task = bpf_get_current_task_btf();
   struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-  if (call.descriptor >= BPF_CORE_READ(table, max_fds)) return 0;
+  if (descriptor >= BPF_CORE_READ(table, max_fds)) return 0;
   struct file *file = 0;
-  struct file **slot = BPF_CORE_READ(table, fd) + call.descriptor;
+  struct file **slot = BPF_CORE_READ(table, fd) + descriptor;
   bpf_probe_read_kernel(&file, sizeof(file), slot);
-  if (file && is_marker(file)) tell_mark(call.text, call.length);
+  if (file && is_marker(file)) tell_mark((const char *)call.second, call.third);
   return 0;
 }
 

@@ -121,7 +121,7 @@ struct SyscallRecord {
   int64_t result;
   uint64_t user_stack;
   uint32_t number;
-  uint32_t pad;
+  uint32_t operation;  // the argument that tells it, where the call is many in one
 };
 
 struct BlockRecord {
@@ -164,9 +164,22 @@ struct OpenRecord {
   uint64_t frame_pointer;
   uint64_t link_register;     // 0 where there is none
   uint64_t syscall_enter_ns;  // 0: in no recorded system call
-  uint64_t syscall_number;
+  uint32_t syscall_number;
+  uint32_t syscall_operation;
   uint32_t tgid;
   uint32_t flags;  // OpenFlag
+};
+
+// System calls that are only counted.
+struct CallKey {
+  char process[kNameBytes];  // the name of its first thread
+  uint32_t number;
+  uint32_t operation;
+  uint32_t error;  // 0: it did not fail
+};
+struct CallCount {
+  uint64_t calls;
+  uint64_t dur_ns;
 };
 
 struct AddressRange {
