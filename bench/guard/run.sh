@@ -1,0 +1,229 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What guards cost: CPU time (user + system) of a server and its children per
+# request, without guards, without them once more, and under `culprit guard run`.
+# The three stand in every round, in an order that changes: how far the second is
+# from the first is the noise of the rest.
+#
+#   bench/guard/run.sh [ROUNDS] [SERVER...]
+#
+# Servers: redis nginx memcached apache2 mariadb postgres; those that are not
+# installed are named and left out. Each is trained first, under the same load.
+# They listen on loopback or a socket file only and are ended with the script. A
+# machine with nothing else to do is needed; root for apache2, mariadb, postgres.
+# Without operands: 5 rounds of all, some twenty minutes. Prints a table: median
+# CPU per request, its ratio to none, hits per unit, alarms (slow units reported).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+culprit=$(realpath "${CULPRIT:-build-bench/culprit}")
+rounds=${1:-5}
+[[ $# -gt 0 ]] && shift
+servers=("$@")
+[[ ${#servers[@]} -gt 0 ]] || servers=(redis nginx memcached apache2 mariadb postgres)
+seconds=${SECONDS_A_RUN:-10}
+[[ -x $culprit ]] || { echo "bench/guard: no $culprit: ./do bench builds it, or set CULPRIT" >&2; exit 1; }
+
+work=$(mktemp -d)
+chmod 755 "$work"
+main=
+finish() {
+  [[ -z $main ]] || { kill "$main" 2>/dev/null && wait "$main" 2>/dev/null; } || true
+  rm -rf "$work"
+}
+trap finish EXIT
+
+declare -A needs=(
+  [redis]='redis-server redis-cli redis-benchmark' [nginx]='nginx wrk'
+  [memcached]='memcached memcaslap' [apache2]='apache2 wrk'
+  [mariadb]='mariadbd mariadb-install-db mariadb-admin sysbench' [postgres]='pgbench'
+)
+
+# ---- servers: NAME_prepare once; NAME_command sets `command`; NAME_up waits for it;
+# ---- NAME_load SECONDS prints the number of requests
+
+redis_prepare() { :; }
+redis_command() { command=(redis-server --bind 127.0.0.1 --port 17401 --save '' --appendonly no --dir "$work"); }
+redis_up() { redis-cli -p 17401 ping 2>/dev/null | grep -q PONG; }
+redis_load() {
+  local end=$((SECONDS + $1)) n=0
+  while ((SECONDS < end)); do
+    redis-benchmark -h 127.0.0.1 -p 17401 -c 20 -n 20000 -t set,get,incr,lpush,rpop,sadd,hset,zadd -q >/dev/null
+    n=$((n + 8 * 20000))
+  done
+  echo $n
+}
+
+web_load() {  # PORT SECONDS
+  wrk -t1 -c16 -d"$2" "http://127.0.0.1:$1/index.html" | awk '/requests in/ {print $1}'
+}
+nginx_prepare() {
+  mkdir -p "$work/html"
+  head -c 4000 /dev/urandom | base64 >"$work/html/index.html"
+  cat >"$work/nginx.conf" <<END
+daemon off; worker_processes 1; pid $work/nginx.pid; error_log /dev/null;
+events { worker_connections 256; }
+http { access_log off; client_body_temp_path $work/b; proxy_temp_path $work/p;
+  fastcgi_temp_path $work/f; uwsgi_temp_path $work/u; scgi_temp_path $work/s;
+  server { listen 127.0.0.1:17402; root $work/html; } }
+END
+}
+nginx_command() { command=(nginx -c "$work/nginx.conf" -p "$work"); }
+nginx_up() { timeout 1 bash -c '</dev/tcp/127.0.0.1/17402' 2>/dev/null; }
+nginx_load() { web_load 17402 "$1"; }
+
+memcached_prepare() { :; }
+memcached_command() { command=(memcached -l 127.0.0.1 -p 17403 -t 2 -u nobody); }
+memcached_up() { timeout 1 bash -c '</dev/tcp/127.0.0.1/17403' 2>/dev/null; }
+memcached_load() {
+  memcaslap -s 127.0.0.1:17403 -T 1 -c 16 -t "$1s" 2>/dev/null | awk '/ops:/ {sub(".*ops: ", ""); print $1}' | tail -1
+}
+
+apache2_prepare() {
+  mkdir -p "$work/apache"
+  head -c 4000 /dev/urandom | base64 >"$work/apache/index.html"
+  cat >"$work/apache.conf" <<END
+ServerName localhost
+ServerRoot $work
+PidFile $work/apache.pid
+Listen 127.0.0.1:17404
+ErrorLog /dev/null
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+User www-data
+Group www-data
+StartServers 1
+ServerLimit 1
+ThreadsPerChild 16
+MaxRequestWorkers 16
+DocumentRoot $work/apache
+END
+}
+apache2_command() { command=(apache2 -f "$work/apache.conf" -D FOREGROUND); }
+apache2_up() { timeout 1 bash -c '</dev/tcp/127.0.0.1/17404' 2>/dev/null; }
+apache2_load() { web_load 17404 "$1"; }
+
+mariadb_prepare() {
+  mkdir -p "$work/db"
+  chown mysql "$work/db"
+  mariadb-install-db --user=mysql --datadir="$work/db" --auth-root-authentication-method=normal >/dev/null 2>&1
+}
+mariadb_command() {
+  command=(mariadbd --no-defaults --user=mysql "--datadir=$work/db" "--socket=$work/db/s" --skip-networking "--pid-file=$work/db/pid")
+}
+mariadb_up() {
+  mariadb-admin --socket="$work/db/s" -u root ping >/dev/null 2>&1 || return 1
+  [[ -e $work/db/ready ]] && return 0
+  mariadb-admin --socket="$work/db/s" -u root create sbtest
+  sysbench oltp_read_write --mysql-socket="$work/db/s" --mysql-user=root --tables=2 --table-size=10000 prepare >/dev/null
+  touch "$work/db/ready"
+}
+mariadb_load() {
+  sysbench oltp_read_write --mysql-socket="$work/db/s" --mysql-user=root --tables=2 --table-size=10000 \
+    --threads=8 --time="$1" run | awk '/queries:/ {print $2; exit}'
+}
+
+pg_bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | tail -1)
+postgres_prepare() {
+  mkdir -p "$work/pg"
+  chown postgres "$work/pg"
+  su postgres -c "$pg_bin/initdb -D $work/pg -A trust >/dev/null"
+}
+postgres_command() {
+  # setpriv, not su: guards come in by the environment.
+  command=(setpriv --reuid postgres --regid postgres --clear-groups "$pg_bin/postgres" -D "$work/pg" -k "$work/pg" -c listen_addresses=)
+}
+postgres_up() {
+  psql -h "$work/pg" -U postgres -c 'select 1' >/dev/null 2>&1 || return 1
+  [[ -e $work/pg/ready ]] && return 0
+  pgbench -h "$work/pg" -U postgres -i -s 2 postgres >/dev/null 2>&1
+  touch "$work/pg/ready"
+}
+postgres_load() {
+  pgbench -h "$work/pg" -U postgres -c 8 -T "$1" postgres 2>/dev/null | awk '/actually processed/ {print $NF}' | cut -d/ -f1
+}
+
+# ---- measuring
+
+wait_up() {
+  for _ in $(seq 300); do "$1_up" && return 0; sleep 0.1; done
+  echo "bench/guard: $1 does not come up" >&2
+  return 1
+}
+
+# The process that `culprit guard run` started, or the server itself.
+server_of() { pgrep -P "$1" | head -1 || echo "$1"; }
+
+tree() {
+  echo "$1"
+  local child
+  for child in $(pgrep -P "$1"); do tree "$child"; done
+}
+
+# utime + stime + those of children that ended, in ticks, of a process and all below it.
+cpu_ticks() {
+  local pid sum=0
+  for pid in $(tree "$1"); do
+    sum=$((sum + $(awk '{sub(".*\\) ", ""); print $12 + $13 + $14 + $15}' "/proc/$pid/stat" 2>/dev/null || echo 0)))
+  done
+  echo $sum
+}
+
+stop_main() {
+  kill -TERM "$main" 2>/dev/null || true
+  wait "$main" 2>/dev/null || true
+  main=
+}
+
+train() {
+  "$1_command"
+  "$culprit" guard train --force --for 40s --trace-for 8s -o "$work/$1.cguard" -- "${command[@]}" >"$work/$1.train" 2>&1 &
+  main=$!
+  wait_up "$1"
+  "$1_load" 50 >/dev/null 2>&1 || true
+  wait "$main" || { cat "$work/$1.train" >&2; return 1; }
+  main=
+}
+
+# Prints nanoseconds of CPU per request.
+measure() {  # SERVER none|again|guard ROUND
+  "$1_command"
+  if [[ $2 == guard ]]; then
+    "$culprit" guard run "$work/$1.cguard" --launcher --json -- "${command[@]}" >"$work/$1.$3.json" 2>"$work/$1.$3.summary" &
+  else
+    "${command[@]}" >/dev/null 2>&1 &
+  fi
+  main=$!
+  wait_up "$1"
+  local pid=$main
+  [[ $2 == guard ]] && pid=$(server_of "$main")
+  "$1_load" 2 >/dev/null
+  local before after requests
+  before=$(cpu_ticks "$pid")
+  requests=$("$1_load" "$seconds")
+  after=$(cpu_ticks "$pid")
+  stop_main
+  awk -v t=$((after - before)) -v hz="$(getconf CLK_TCK)" -v n="$requests" 'BEGIN {printf "%.0f\n", t / hz * 1e9 / n}'
+}
+
+median() { sort -n | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
+
+printf '%-10s %14s %8s %8s %14s %8s\n' server 'none, ns/req' again guards 'hits per unit' alarms
+for server in "${servers[@]}"; do
+  missing=
+  for program in ${needs[$server]}; do command -v "$program" >/dev/null || missing+=" $program"; done
+  if [[ -n $missing ]]; then echo "$server: left out, no$missing"; continue; fi
+  "${server}_prepare"
+  train "$server" || { echo "$server: training failed"; continue; }
+  for kind in none again guard; do : >"$work/$server.$kind"; done
+  order=(none again guard)
+  for ((round = 0; round < rounds; ++round)); do
+    for kind in "${order[@]}"; do measure "$server" "$kind" "$round" >>"$work/$server.$kind"; done
+    order=("${order[1]}" "${order[2]}" "${order[0]}")
+  done
+  none=$(median <"$work/$server.none")
+  hits=$(sed -n 's/.*hits per unit *//p' "$work/$server".*.summary | median)
+  alarms=$(cat "$work/$server".*.json | grep -c '"state"' || true)
+  awk -v s="$server" -v n="$none" -v a="$(median <"$work/$server.again")" -v g="$(median <"$work/$server.guard")" \
+    -v h="$hits" -v l="$alarms" \
+    'BEGIN {printf "%-10s %14d %8.3f %8.3f %14s %8d\n", s, n, a / n, g / n, h, l}'
+done

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/collector.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "guard/open_unit_type.h"
+#include "guard/proc_file.h"
+
+namespace culprit::guard {
+namespace {
+
+constexpr uint64_t kFindEveryRounds = 5;
+
+int64_t UnixTimeOf(uint64_t monotonic_ns) {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const int64_t unix_ns = static_cast<int64_t>(now.tv_sec) * kNsPerSecond + now.tv_nsec;
+  return unix_ns - (static_cast<int64_t>(GuardClockNs()) - static_cast<int64_t>(monotonic_ns));
+}
+
+void AddCounters(const GuardedProcess& process, SessionTotals& totals) {
+  const ProcessCounters counters = process.Counters();
+  ++totals.processes;
+  totals.units += counters.units;
+  totals.hits += counters.hits;
+  totals.violations += counters.violations;
+  totals.suppressed += counters.suppressed;
+  totals.lost_records += counters.lost_records;
+  totals.lost_log_bytes += counters.lost_log_bytes;
+  totals.bad_records += process.bad_records();
+  totals.patched = std::max(totals.patched, counters.patched);
+  totals.refused = std::max(totals.refused, counters.refused);
+  totals.removed = std::max(totals.removed, counters.removed);
+  totals.foreign_modules = std::max(totals.foreign_modules, counters.foreign_modules);
+}
+
+}  // namespace
+
+Collector::Collector(SessionFolder& session, const CollectorOptions& options)
+    : session_(session), options_(options), watch_(options.hang) {}
+
+void Collector::Use(const Profile& profile, std::string_view plan) {
+  profile_ = &profile;
+  types_ = PlanTypes(plan);
+}
+
+void Collector::FindProcesses() {
+  for (const int64_t pid : session_.Processes()) {
+    if (members_.contains(pid)) continue;
+    auto process = GuardedProcess::Open(session_.path(), pid);
+    if (!process.ok()) continue;  // its files are not ready yet
+    Member member;
+    member.process = std::make_unique<GuardedProcess>(std::move(process).value());
+    member.name = ProcStatusField(pid, "Name");
+    auto image = ProcessImage::Read(pid);
+    if (image.ok()) member.image = std::move(image).value();
+    members_.emplace(pid, std::move(member));
+  }
+}
+
+void Collector::Poll(const CollectorSink& sink) {
+  const uint64_t now_ns = GuardClockNs();
+  session_.Beat(now_ns);
+  if (rounds_++ % kFindEveryRounds == 0) FindProcesses();
+  std::vector<int64_t> ended;
+  for (auto& [pid, member] : members_) {
+    // Asked before its ring is emptied: nothing is written after the end.
+    if (!member.process->alive()) ended.push_back(pid);
+    PollMember(member, sink, now_ns);
+  }
+  for (const int64_t pid : ended) Retire(pid);
+}
+
+// A server that forks for every client would fill the memory with their files.
+void Collector::Retire(int64_t pid) {
+  const Member& member = members_.at(pid);
+  AddCounters(*member.process, past_);
+  watch_.Forget(pid);
+  members_.erase(pid);
+  unlink(session_.FilePath("slots", pid).c_str());
+  unlink(session_.FilePath("ring", pid).c_str());
+}
+
+void Collector::PollMember(Member& member, const CollectorSink& sink, uint64_t now_ns) {
+  const int64_t pid = member.process->pid();
+  if (options_.watch) {
+    for (const HungUnit& hung : watch_.Round(*member.process, member.image, now_ns)) {
+      if (sink.report) sink.report(MakeReport(member, hung));
+    }
+  }
+  RingSink ring;
+  ring.violation = [&](const wire::Violation& violation) {
+    if ((violation.flags & wire::Violation::kStillRunning) == 0) {
+      Take(member, violation, sink);
+    } else {
+      member.running.push_back({violation, violation, ReadThreadLife(pid, violation.tid)});
+    }
+  };
+  ring.samples = [&](std::span<const wire::Sample> samples) {
+    if (sink.samples) sink.samples(pid, samples);
+  };
+  ring.modules_changed = [&] {
+    auto image = ProcessImage::Read(pid);
+    if (image.ok()) member.image = std::move(image).value();
+  };
+  member.process->Drain(ring);
+  if (!member.running.empty()) SettleRunning(member, sink, now_ns);
+}
+
+void Collector::Take(Member& member, const wire::Violation& violation, const CollectorSink& sink) {
+  const UnitReport report = MakeReport(member, violation);
+  if (report.looked_ns > 0 && report.counted_ns() < report.threshold_ns) {
+    ++past_.withdrawn;
+  } else if (sink.report) {
+    sink.report(report);
+  }
+}
+
+// A guard past the deadline speaks up at once and the unit's end no more, so how
+// long it took in the end is seen from here, to a round.
+void Collector::SettleRunning(Member& member, const CollectorSink& sink, uint64_t now_ns) {
+  constexpr uint64_t kSameBeginNs = 100'000;
+  const int64_t pid = member.process->pid();
+  const std::vector<OpenUnit> open = member.process->OpenUnits(now_ns);
+  std::vector<RunningUnit> running;
+  for (RunningUnit& unit : std::exchange(member.running, {})) {
+    const wire::Violation& first = unit.first;
+    const auto found = std::find_if(open.begin(), open.end(), [&](const OpenUnit& other) {
+      return other.tid == first.tid && other.begin_ns + kSameBeginNs > first.begin_ns &&
+             first.begin_ns + kSameBeginNs > other.begin_ns;
+    });
+    if (found == open.end() || !member.process->alive()) {
+      Take(member, unit.violation, sink);
+      continue;
+    }
+    const ThreadLife life = ReadThreadLife(pid, first.tid);
+    unit.violation.wall_ns = std::max(unit.violation.wall_ns, found->elapsed_ns);
+    if (life.cpu_ns >= unit.life.cpu_ns && life.run_delay_ns >= unit.life.run_delay_ns) {
+      unit.violation.cpu_ns = first.cpu_ns + life.cpu_ns - unit.life.cpu_ns;
+      unit.violation.run_delay_ns = first.run_delay_ns + life.run_delay_ns - unit.life.run_delay_ns;
+    }
+    running.push_back(unit);
+  }
+  member.running = std::move(running);
+}
+
+void Collector::FillType(uint32_t type, uint32_t loop, UnitReport& report) const {
+  report.type = type;
+  report.type_name = "[unknown type]";
+  if (type == wire::kWholeIteration) report.type_name = "[whole iteration]";
+  if (profile_ == nullptr) return;
+  if (type < profile_->types.size()) report.type_name = profile_->types[type].name;
+  if (loop < profile_->loops.size()) report.loop = LoopName(*profile_, loop);
+}
+
+SeenStack Collector::Named(Member& member, SeenStack::By by, const std::vector<uint64_t>& addresses,
+                           bool first_is_place) {
+  const bool unknown = std::any_of(addresses.begin(), addresses.end(), [&](uint64_t address) {
+    return member.image.Find(address) == nullptr;
+  });
+  if (unknown) {
+    auto image = ProcessImage::Read(member.process->pid());
+    if (image.ok() && !image.value().code().empty()) member.image = std::move(image).value();
+  }
+  SeenStack stack;
+  stack.by = by;
+  stack.frames = NameFrames(addresses, first_is_place, member.image, symbolizer_);
+  return stack;
+}
+
+void Collector::AddLooks(Member& member, const std::vector<UnitLook>& looks, UnitReport& report) {
+  for (const UnitLook& look : looks) {
+    SeenStack stack = Named(member, SeenStack::By::kLook, look.stack.addresses, true);
+    stack.running = look.stack.running;
+    stack.system_call = look.stack.system_call;
+    report.stacks.push_back(std::move(stack));
+  }
+}
+
+UnitReport Collector::MakeReport(Member& member, const wire::Violation& violation) {
+  using Flags = wire::Violation::Flags;
+  UnitReport report;
+  report.pid = member.process->pid();
+  report.tid = violation.tid;
+  report.process = member.name;
+  const bool unknown = (violation.flags & Flags::kUnknownType) != 0;
+  FillType(unknown ? wire::kUnknown : violation.type, violation.loop, report);
+  if ((violation.flags & Flags::kIterationCheck) != 0) report.type_name = "[whole iteration]";
+  report.kind = static_cast<wire::UnitKind>(violation.unit_kind);
+  report.begin_ns = violation.begin_ns;
+  report.begin_unix_ns = UnixTimeOf(violation.begin_ns);
+  report.wall_ns = violation.wall_ns;
+  report.ready_ns = std::min(violation.run_delay_ns, violation.wall_ns);
+  report.cpu_ns = violation.cpu_ns;
+  report.has_cpu = true;
+  report.threshold_ns = violation.threshold_ns;
+  report.similarity_ppm = violation.similarity_ppm;
+  report.ready_events = violation.ready;
+  UnitWatch::Seen seen =
+      watch_.Take(report.pid, report.tid, report.begin_ns, report.begin_ns + report.wall_ns);
+  if (seen.hung) report.state = UnitReport::State::kHungEnded;
+  // A stopped thread neither runs nor is ready: no more than its blocked time can
+  // be our doing, however long we waited for a CPU ourselves.
+  report.looked_ns = std::min(seen.held_ns, report.blocked_ns());
+  AddLooks(member, seen.looks, report);
+  if (violation.frames > 0) {
+    const bool at_end = (violation.flags & Flags::kStackFromSite) != 0;
+    report.stacks.push_back(Named(member, at_end ? SeenStack::By::kEnd : SeenStack::By::kGuard,
+                                  {violation.frame, violation.frame + violation.frames}, false));
+  }
+  SortStacks(report.stacks);
+  return report;
+}
+
+UnitReport Collector::MakeReport(Member& member, const HungUnit& hung) {
+  UnitReport report;
+  report.state = UnitReport::State::kHangs;
+  report.pid = member.process->pid();
+  report.tid = hung.unit.tid;
+  report.process = member.name;
+  // What it has done so far tells its type, as far as anything does.
+  const TypeGuess guess = GuessType(types_, hung.unit);
+  FillType(guess.type, hung.unit.loop, report);
+  report.similarity_ppm = guess.similarity_ppm;
+  report.kind = hung.unit.kind;
+  report.begin_ns = hung.unit.begin_ns;
+  report.begin_unix_ns = UnixTimeOf(hung.unit.begin_ns);
+  report.wall_ns = hung.unit.elapsed_ns;
+  report.ready_ns = hung.unit.run_delay_ns;
+  report.threshold_ns = guess.threshold_ns != 0 ? guess.threshold_ns : options_.hang.hang_ns;
+  report.ready_events = hung.unit.ready;
+  AddLooks(member, hung.looks, report);
+  SortStacks(report.stacks);
+  return report;
+}
+
+SessionTotals Collector::Totals() const {
+  SessionTotals totals = past_;
+  for (const auto& [pid, member] : members_) {
+    AddCounters(*member.process, totals);
+    ++totals.alive;
+  }
+  return totals;
+}
+
+bool Collector::AllHavePlan(uint32_t plan) const {
+  return std::all_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    return entry.second.process->Counters().plan == plan;
+  });
+}
+
+bool Collector::AllEnded() const {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const auto& entry) { return entry.second.process->Counters().ended; });
+}
+
+std::vector<int64_t> Collector::pids() const {
+  std::vector<int64_t> all;
+  for (const auto& [pid, member] : members_) all.push_back(pid);
+  return all;
+}
+
+}  // namespace culprit::guard

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collector: culprit's side of a guarded session. Poll(), called every 10 ms or
+// so, finds processes that joined (forked children too), takes what their rings
+// hold, looks at units that run too long, and keeps the session's beat. Reports
+// come out with names; samples as they are.
+//
+// Polling costs some 20 µs a process and round while nothing happens. The profile
+// and the session must outlive it. Slots and rings of processes that ended are removed.
+// One thread at a time, always the same (ptrace).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "guard/guarded_process.h"
+#include "guard/process_image.h"
+#include "guard/profile.h"
+#include "guard/session_folder.h"
+#include "guard/unit_report.h"
+#include "guard/unit_watch.h"
+#include "symbol/symbolizer.h"
+
+namespace culprit::guard {
+
+struct CollectorOptions {
+  bool watch = true;  // look at units that run too long
+  WatchOptions hang = {};
+};
+
+struct CollectorSink {
+  std::function<void(const UnitReport&)> report;
+  std::function<void(int64_t pid, std::span<const wire::Sample>)> samples;
+};
+
+// Of all processes, those that ended included.
+struct SessionTotals {
+  uint64_t processes = 0;
+  uint64_t alive = 0;
+  uint64_t units = 0;
+  uint64_t hits = 0;
+  uint64_t violations = 0;
+  uint64_t suppressed = 0;  // not reported, by the bound on reports a second
+  uint64_t withdrawn = 0;   // slow only by our own looks
+  uint64_t lost_records = 0;
+  uint64_t lost_log_bytes = 0;
+  uint64_t bad_records = 0;
+  uint32_t patched = 0;  // the largest of a process
+  uint32_t refused = 0;
+  uint32_t removed = 0;  // guards that took themselves away
+  uint32_t foreign_modules = 0;
+};
+
+class Collector {
+ public:
+  Collector(SessionFolder& session, const CollectorOptions& options);
+
+  void Poll(const CollectorSink& sink);
+  // The profile that gives types their names and the plan made from it; none
+  // before the first call (training).
+  void Use(const Profile& profile, std::string_view plan);
+  SessionTotals Totals() const;
+  // Every process that lives has loaded this plan.
+  bool AllHavePlan(uint32_t plan) const;
+  // Every process that lives has let go.
+  bool AllEnded() const;
+  std::vector<int64_t> pids() const;
+
+ private:
+  struct RunningUnit {
+    wire::Violation violation = {};  // kept up to date while it runs
+    wire::Violation first = {};      // as it came
+    ThreadLife life;                 // then
+  };
+  struct Member {
+    std::unique_ptr<GuardedProcess> process;
+    ProcessImage image;
+    std::string name;
+    std::vector<RunningUnit> running;  // reported by a guard before their end
+  };
+  void FindProcesses();
+  void Retire(int64_t pid);
+  void Take(Member& member, const wire::Violation& violation, const CollectorSink& sink);
+  void SettleRunning(Member& member, const CollectorSink& sink, uint64_t now_ns);
+  void PollMember(Member& member, const CollectorSink& sink, uint64_t now_ns);
+  UnitReport MakeReport(Member& member, const wire::Violation& violation);
+  UnitReport MakeReport(Member& member, const HungUnit& hung);
+  void FillType(uint32_t type, uint32_t loop, UnitReport& report) const;
+  SeenStack Named(Member& member, SeenStack::By by, const std::vector<uint64_t>& addresses,
+                  bool first_is_place);
+  void AddLooks(Member& member, const std::vector<UnitLook>& looks, UnitReport& report);
+
+  SessionFolder& session_;
+  const Profile* profile_ = nullptr;
+  std::vector<wire::PlanType> types_;
+  CollectorOptions options_;
+  symbol::Symbolizer symbolizer_;
+  UnitWatch watch_;
+  std::map<int64_t, Member> members_;  // those that live
+  SessionTotals past_;                 // of those that ended
+  uint64_t rounds_ = 0;
+};
+
+}  // namespace culprit::guard

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ContextBits: the contexts of a choice of guards as bit numbers, what a unit
+// shape and a type have of them, and the type that the runtime would infer. A type
+// has the contexts that at least half of its units enter. The nearest type is that
+// of greatest Jaccard similarity among those of the unit's loop and kind; of equal
+// ones that of the smallest threshold, then the first. The rule of
+// runtime/wire.h's PlanType, written once more where profiles are.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "guard/profile.h"
+
+namespace culprit::guard {
+
+using ContextSet = std::array<uint64_t, wire::kContextWords>;
+
+// Which units of training count: bit 0 the first half, bit 1 the second.
+inline constexpr uint32_t kBothHalves = 3;
+uint64_t UnitsOf(const UnitShape& shape, uint32_t halves);
+
+class ContextBits {
+ public:
+  // At most as many guards as fit the bits.
+  ContextBits(const Profile& profile, std::span<const Guard> guards);
+
+  uint32_t size() const { return static_cast<uint32_t>(bits_.size()); }
+  uint32_t BitOf(const Context& context) const {
+    const auto found = bits_.find(context);
+    return found == bits_.end() ? kNoIndex : found->second;
+  }
+  ContextSet OfShape(const UnitShape& shape) const;
+  std::vector<ContextSet> OfTypes(uint32_t halves = kBothHalves) const;
+
+ private:
+  const Profile* profile_;
+  std::map<Context, uint32_t> bits_;
+  std::vector<uint32_t> bit_of_place_;  // kNoIndex: none
+};
+
+struct NearestType {
+  uint32_t type = kNoIndex;
+  uint64_t similarity_ppm = 0;
+};
+NearestType FindNearestType(const Profile& profile, const std::vector<ContextSet>& of_types,
+                            const UnitShape& shape, const ContextSet& seen);
+
+}  // namespace culprit::guard

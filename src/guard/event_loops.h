@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Event loops of a training session. A wait call (known by its kind, where it
+// returns to, and the stack pointer) that a thread makes again and again is the
+// head of a loop; the loop is held by the innermost frame of the call's stack
+// that outlived the time between two waits: no function was entered at or above
+// its stack pointer. It is an event loop if its waits receive events from outside
+// (epoll, poll, accept, reads, timers), or if other threads wake it again and
+// again by the object it waits on (condition, semaphore, futex): the signal-wait
+// relation of 002 section 4.1. A loop inside another's iterations is dropped: the
+// outermost wins. Loops of all threads and processes with one holder are one.
+//
+// LoopScan (loop_scan.h) reads the logs and gathers the evidence that decides here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "guard/loop_scan.h"
+#include "guard/profile.h"
+
+namespace culprit::guard {
+
+struct EventLoop {
+  uint32_t holder = kNoIndex;
+  bool external = false;
+  std::vector<uint32_t> woken_by;
+  // Offsets in bytes, as ProfileSite::base_offset.
+  std::map<WaitSite, int32_t> sites;
+};
+
+// By falling number of waits.
+std::vector<EventLoop> FindEventLoops(const LoopScan& scan, uint64_t min_iterations);
+
+}  // namespace culprit::guard

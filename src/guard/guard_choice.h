@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ChooseGuards: the functions whose entries tell the type of a unit at least
+// cost. Greedily, the function whose contexts <function, depth> add most
+// information about the type (of what the chosen ones leave open) per expected
+// entry. Goes on until nothing is left to tell, the context bits are used up, or
+// the cost exceeds the widest budget; then adds functions that set right what the
+// nearest type gets wrong. A plan takes the first so many. Contexts that all units
+// of a loop and kind have, or none, are not kept.
+//
+// Exact integers in microbits by a table of logarithms: the same on every
+// machine. O(chosen x entries of all shapes).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "guard/profile.h"
+
+namespace culprit::guard {
+
+struct GuardOptions {
+  uint32_t max_guards = 256;  // functions
+  uint32_t max_context_bits = 32 * 16;
+  uint64_t max_hits_per_mega_unit = 20'000'000;
+};
+
+// Fills profile.guards and profile.quality.
+void ChooseGuards(const GuardOptions& options, Profile& profile);
+
+}  // namespace culprit::guard

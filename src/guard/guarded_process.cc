@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/guarded_process.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace culprit::guard {
+namespace {
+
+using wire::Cell;
+using wire::RingHeader;
+using wire::SlotsHeader;
+using wire::UnitSlot;
+
+constexpr size_t kSlotsAtOnce = 64;
+constexpr size_t kSamplesPerCell = sizeof(Cell::samples) / sizeof(wire::Sample);
+
+std::string RuntimeFile(const std::string& session, std::string_view name, int64_t pid) {
+  return session + "/" + std::string(name) + "." + std::to_string(pid);
+}
+
+uint64_t TicksToNs(const SlotsHeader& header, uint64_t ticks) {
+  __extension__ using Wide = unsigned __int128;
+  if (ticks >= header.base_ticks) {
+    return header.base_ns +
+           static_cast<uint64_t>(Wide{ticks - header.base_ticks} * header.ticks_mult >> 32);
+  }
+  return header.base_ns -
+         static_cast<uint64_t>(Wide{header.base_ticks - ticks} * header.ticks_mult >> 32);
+}
+
+Error NotReady(std::string path) {
+  return {.message = "not a file of this version's guard runtime", .file = std::move(path)};
+}
+
+}  // namespace
+
+Result<GuardedProcess> GuardedProcess::Open(const std::string& session, int64_t pid) {
+  const std::string slots_path = RuntimeFile(session, "slots", pid);
+  const std::string ring_path = RuntimeFile(session, "ring", pid);
+  CULPRIT_ASSIGN(SharedFile slots, SharedFile::Open(slots_path));
+  CULPRIT_ASSIGN(SharedFile ring, SharedFile::Open(ring_path));
+  SlotsHeader header = {};
+  if (!slots.Read(0, header) || header.magic != wire::Magic("CGSLOT01") ||
+      header.version != wire::kWireVersion || header.pid != pid) {
+    return NotReady(slots_path);
+  }
+  RingHeader ring_header = {};
+  if (!ring.Read(0, ring_header) || ring_header.magic != wire::Magic("CGRING01") ||
+      ring_header.version != wire::kWireVersion || ring_header.cells != wire::kRingCells) {
+    return NotReady(ring_path);
+  }
+  return GuardedProcess(pid, std::move(slots), std::move(ring));
+}
+
+template <class See>
+void GuardedProcess::ForEachSlot(See see) const {
+  const auto block = std::make_unique<std::array<UnitSlot, kSlotsAtOnce>>();
+  for (uint32_t first = 0; first < wire::kMaxThreads; first += kSlotsAtOnce) {
+    const uint64_t offset = wire::kSlotsOffset + uint64_t{first} * sizeof(UnitSlot);
+    if (!slots_.ReadBytes(offset, static_cast<void*>(block->data()), sizeof(*block))) return;
+    bool any = false;
+    for (size_t i = 0; i < kSlotsAtOnce; ++i) {
+      const UnitSlot& slot = (*block)[i];
+      if (slot.tid.load() == 0) continue;
+      any = true;
+      const uint32_t before = slot.sequence.load();
+      uint32_t after = 0;
+      const uint64_t at = offset + i * sizeof(UnitSlot) + offsetof(UnitSlot, sequence);
+      if (before % 2 != 0 || !slots_.Read(at, after) || before != after) continue;
+      see(slot);
+    }
+    // Slots fill from the front, so a block without any is behind the last one.
+    if (!any) return;
+  }
+}
+
+ProcessCounters GuardedProcess::Counters() const {
+  ProcessCounters counters;
+  counters.pid = pid_;
+  SlotsHeader header = {};
+  if (!slots_.Read(0, header)) return counters;
+  counters.parent_pid = header.parent_pid;
+  counters.plan = header.plan.load();
+  counters.patched = header.patched.load();
+  counters.refused = header.refused.load();
+  counters.removed = header.removed.load();
+  counters.foreign_modules = header.foreign_modules.load();
+  counters.lost_log_bytes = header.lost_log_bytes.load();
+  counters.lost_records = header.lost_records.load();
+  counters.units = header.units.load();
+  counters.violations = header.violations.load();
+  counters.suppressed = header.suppressed.load();
+  counters.ended = header.ended.load() != 0;
+  uint64_t slot_units = 0;
+  ForEachSlot([&](const UnitSlot& slot) {
+    counters.hits += slot.hits;
+    slot_units += slot.units;
+  });
+  counters.units = std::max(counters.units, slot_units);
+  return counters;
+}
+
+std::vector<OpenUnit> GuardedProcess::OpenUnits(uint64_t now_ns) const {
+  std::vector<OpenUnit> units;
+  SlotsHeader header = {};
+  if (!slots_.Read(0, header) || header.ticks_mult == 0 || header.ended.load() != 0) return units;
+  ForEachSlot([&](const UnitSlot& slot) {
+    if (slot.begin_ticks == 0) return;
+    OpenUnit unit;
+    unit.tid = slot.tid.load();
+    unit.begin_ns = TicksToNs(header, slot.begin_ticks);
+    // The slot may be younger than the caller's clock.
+    unit.elapsed_ns = now_ns > unit.begin_ns ? now_ns - unit.begin_ns : 0;
+    unit.run_delay_ns = slot.delay_ns;
+    if (slot.deadline_ticks > slot.begin_ticks) {
+      unit.allowed_ns = TicksToNs(header, slot.deadline_ticks) - unit.begin_ns;
+    }
+    unit.kind = static_cast<wire::UnitKind>(slot.kind);
+    unit.loop = slot.loop;
+    unit.ready = slot.ready;
+    std::memcpy(unit.contexts, slot.contexts, sizeof(unit.contexts));
+    units.push_back(unit);
+  });
+  return units;
+}
+
+uint64_t GuardedProcess::Drain(const RingSink& sink) {
+  uint64_t tail = 0;
+  uint64_t head = 0;
+  if (!ring_.Read(offsetof(RingHeader, tail), tail) ||
+      !ring_.Read(offsetof(RingHeader, head), head)) {
+    return 0;
+  }
+  const auto cell = std::make_unique<Cell>();
+  uint64_t taken = 0;
+  // At most one round, so that a fast writer cannot hold the collector.
+  while (tail < head && taken < wire::kRingCells) {
+    const uint64_t offset = wire::kRingOffset + tail % wire::kRingCells * sizeof(Cell);
+    const uint64_t full = 2 * (tail / wire::kRingCells) + 1;
+    uint64_t turn = 0;
+    if (!ring_.Read(offset, turn) || turn != full) break;  // its writer is not done
+    if (!ring_.ReadBytes(offset, static_cast<void*>(cell.get()), sizeof(Cell))) break;
+    Deliver(*cell, sink);
+    if (!ring_.Write(offset, full + 1)) break;
+    ++tail;
+    ++taken;
+    if (!ring_.Write(offsetof(RingHeader, tail), tail)) break;
+  }
+  return taken;
+}
+
+void GuardedProcess::Deliver(const Cell& cell, const RingSink& sink) {
+  switch (static_cast<wire::RecordKind>(cell.kind)) {
+    case wire::RecordKind::kViolation: {
+      wire::Violation violation = cell.violation;
+      violation.frames = std::min(violation.frames, wire::kMaxFrames);
+      if (sink.violation) sink.violation(violation);
+      return;
+    }
+    case wire::RecordKind::kSamples:
+      if (cell.count > kSamplesPerCell) break;
+      if (sink.samples) sink.samples({cell.samples, cell.count});
+      return;
+    case wire::RecordKind::kModules:
+      if (sink.modules_changed) sink.modules_changed();
+      return;
+    case wire::RecordKind::kPlanLoaded:
+      return;
+  }
+  ++bad_records_;
+}
+
+bool GuardedProcess::alive() const {
+  return kill(static_cast<pid_t>(pid_), 0) == 0 || errno == EPERM;
+}
+
+}  // namespace culprit::guard

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GuardedProcess: culprit's end of the files that one process with the injected
+// runtime keeps in a session folder (runtime/wire.h): its counters, the slots of
+// its threads, and the ring of violations and samples, of which this is the only
+// reader. What the files say is checked: a process that writes nonsense into them
+// loses its records (counted), nothing else. One thread at a time. Reading the
+// slots costs one system call a 64 used slots, a record of the ring three.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "guard/runtime/wire.h"
+#include "guard/shared_file.h"
+
+namespace culprit::guard {
+
+// wire::SlotsHeader without its clock.
+struct ProcessCounters {
+  int64_t pid = 0;
+  int64_t parent_pid = 0;
+  uint32_t plan = 0;
+  uint32_t patched = 0;
+  uint32_t refused = 0;
+  uint32_t removed = 0;
+  uint32_t foreign_modules = 0;
+  uint64_t lost_log_bytes = 0;
+  uint64_t lost_records = 0;
+  uint64_t units = 0;
+  uint64_t violations = 0;
+  uint64_t suppressed = 0;
+  uint64_t hits = 0;  // of the threads that have slots now
+  bool ended = false;
+};
+
+// A unit that a thread is in the midst of.
+struct OpenUnit {
+  int64_t tid = 0;
+  uint64_t begin_ns = 0;
+  uint64_t elapsed_ns = 0;
+  uint64_t run_delay_ns = 0;  // of the thread, as read at the unit's begin or later
+  uint64_t allowed_ns = 0;    // until its deadline; 0: it has none
+  wire::UnitKind kind = wire::UnitKind::kIteration;
+  uint32_t loop = 0;
+  uint32_t ready = 0;
+  uint64_t contexts[wire::kContextWords] = {};
+};
+
+struct RingSink {
+  std::function<void(const wire::Violation&)> violation;
+  std::function<void(std::span<const wire::Sample>)> samples;
+  std::function<void()> modules_changed;
+};
+
+class GuardedProcess {
+ public:
+  // An Error while the runtime is still making its files: try again later.
+  static Result<GuardedProcess> Open(const std::string& session, int64_t pid);
+
+  int64_t pid() const { return pid_; }
+  ProcessCounters Counters() const;
+  std::vector<OpenUnit> OpenUnits(uint64_t now_ns) const;
+  // Everything that is in the ring now. Returns how many records it took.
+  uint64_t Drain(const RingSink& sink);
+  uint64_t bad_records() const { return bad_records_; }
+  bool alive() const;
+
+ private:
+  GuardedProcess(int64_t pid, SharedFile slots, SharedFile ring)
+      : pid_(pid), slots_(std::move(slots)), ring_(std::move(ring)) {}
+  void Deliver(const wire::Cell& cell, const RingSink& sink);
+  // Calls `see` for every used slot that was not being changed.
+  template <class See>
+  void ForEachSlot(See see) const;
+
+  int64_t pid_;
+  SharedFile slots_;
+  SharedFile ring_;
+  uint64_t bad_records_ = 0;
+};
+
+}  // namespace culprit::guard

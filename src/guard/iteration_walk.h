@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// IterationWalk: one training log as iterations of the event loops: from the
+// return of a loop's wait call with something to the next of its waits. Tells a
+// visitor:
+//
+//   void Begin(loop, ready, bytes)        an iteration begins; bytes the wait read
+//   void Enter(function, depth16)         an entry inside; depth in units of 16 bytes
+//   void Read(bytes)                      input received inside
+//   void End(dur_ns, complete)            it ended; not complete: damage, or the
+//                                         thread left the loop: to be dropped
+//
+// The same rules as the runtime's (runtime/wire.h, PlanSite): a wait deeper than
+// the thread's base is an ordinary one, one further out replaces the base.
+// Entries on another stack (signal stacks, coroutines) are counted and left out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "base/result.h"
+#include "guard/event_loops.h"
+#include "guard/session_code.h"
+#include "guard/training_log_reader.h"
+
+namespace culprit::guard {
+
+class LoopSites {
+ public:
+  struct Found {
+    uint32_t loop = kNoIndex;
+    int64_t base_offset16 = 0;
+  };
+  explicit LoopSites(const std::vector<EventLoop>& loops);
+
+  Found Find(const WaitSite& site) const {
+    const auto found = sites_.find(site);
+    return found == sites_.end() ? Found() : found->second;
+  }
+
+ private:
+  std::map<WaitSite, Found> sites_;
+};
+
+template <class Visitor>
+class IterationWalk {
+ public:
+  IterationWalk(const SessionCode& code, const LoopSites& sites, const LogFile& log,
+                Visitor& visitor)
+      : code_(code), sites_(sites), log_(log), ids_(code.FunctionIds(log.pid)), visitor_(visitor) {}
+
+  Status Run(Diagnostics& diagnostics) {
+    CULPRIT_ASSIGN(LogCursor cursor, LogCursor::Open(log_, diagnostics));
+    for (LogRecord record; cursor.Next(record);) {
+      if (record.broken) Drop();
+      if (record.kind == wire::LogKind::kEnter) {
+        if (inside_) Enter(record.a, record.b);
+      } else {
+        Take(record);
+      }
+    }
+    Drop();
+    if (foreign_ > 0) diagnostics.Count("entry on another stack than the loop's", foreign_);
+    return {};
+  }
+
+ private:
+  static constexpr int64_t kDeepest16 = (int64_t{64} << 20) / 16;
+
+  void Enter(uint32_t id, uint64_t sp16) {
+    const auto depth16 = static_cast<int64_t>(base16_) - static_cast<int64_t>(sp16);
+    if (depth16 > kDeepest16 || depth16 < -kDeepest16) {
+      ++foreign_;
+    } else if (depth16 <= 0) {
+      Drop();  // the holder itself was left
+    } else if (id < ids_.size() && ids_[id] != kNoIndex) {
+      visitor_.Enter(ids_[id], static_cast<int32_t>(depth16));
+    }
+  }
+
+  void Take(const LogRecord& record) {
+    switch (record.kind) {
+      case wire::LogKind::kWaitEnter:
+        WaitEnter(record);
+        break;
+      case wire::LogKind::kWaitExit:
+        WaitExit(record);
+        break;
+      case wire::LogKind::kRead:
+        if (inside_) visitor_.Read(record.b);
+        break;
+      case wire::LogKind::kThread:  // another thread of the same id, perhaps
+        Drop();
+        break;
+      default:
+        break;
+    }
+  }
+
+  void WaitEnter(const LogRecord& record) {
+    head_ = false;
+    if ((record.words[3] & wire::LogWait::kNonBlocking) != 0) return;
+    const auto found = SiteOf(record.words[2], static_cast<wire::WaitCall>(record.a));
+    if (found.loop == kNoIndex) return;
+    const auto base16 =
+        static_cast<uint64_t>(static_cast<int64_t>(record.b) + found.base_offset16) & kSpMask;
+    if (base16 < base16_) return;
+    if (inside_) {
+      // An iteration of a loop further in, if the base moved out.
+      const bool complete = base16 == base16_ && found.loop == loop_;
+      visitor_.End(record.words[0] - begin_ns_, complete && record.words[0] >= begin_ns_);
+      inside_ = false;
+    }
+    base16_ = base16;
+    loop_ = found.loop;
+    head_ = true;
+  }
+
+  void WaitExit(const LogRecord& record) {
+    if (!head_) {
+      if (inside_ && record.words[2] > 0) visitor_.Read(record.words[2]);
+      return;
+    }
+    head_ = false;
+    if (record.b == 0) return;
+    inside_ = true;
+    begin_ns_ = record.words[0];
+    visitor_.Begin(loop_, record.b, record.words[2]);
+  }
+
+  void Drop() {
+    if (inside_) visitor_.End(0, false);
+    inside_ = false;
+    head_ = false;
+    base16_ = 0;
+  }
+
+  // Threads come back to a few sites: the map is asked once for each.
+  LoopSites::Found SiteOf(uint64_t address, wire::WaitCall call) {
+    for (const Seen& seen : seen_) {
+      if (seen.address == address && seen.call == call) return seen.found;
+    }
+    const auto found = sites_.Find({code_.Resolve(log_.pid, address), call});
+    if (seen_.size() < 64) seen_.push_back({address, call, found});
+    return found;
+  }
+
+  struct Seen {
+    uint64_t address;
+    wire::WaitCall call;
+    LoopSites::Found found;
+  };
+  const SessionCode& code_;
+  const LoopSites& sites_;
+  const LogFile& log_;
+  const std::vector<uint32_t>& ids_;
+  Visitor& visitor_;
+  std::vector<Seen> seen_;
+  bool inside_ = false;  // an iteration
+  bool head_ = false;    // the wait that began last is the loop's
+  uint64_t base16_ = 0;
+  uint32_t loop_ = kNoIndex;
+  uint64_t begin_ns_ = 0;
+  uint64_t foreign_ = 0;
+};
+
+}  // namespace culprit::guard

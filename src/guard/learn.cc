@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/learn.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "guard/event_loops.h"
+#include "guard/iteration_walk.h"
+#include "guard/loop_scan.h"
+#include "guard/session_code.h"
+#include "guard/shape_table.h"
+#include "guard/sub_units.h"
+#include "guard/training_log_reader.h"
+#include "guard/type_names.h"
+#include "guard/unit_cutter.h"
+
+namespace culprit::guard {
+namespace {
+
+// Takes a few iterations of each loop as they are.
+class SampleTaker {
+ public:
+  explicit SampleTaker(size_t loops) : samples_(loops) {}
+
+  void Begin(uint32_t loop, uint64_t ready, uint64_t /*bytes*/) {
+    loop_ = loop;
+    samples_[loop].Begin(ready);
+  }
+  void Enter(uint32_t function, int32_t depth16) { samples_[loop_].Add({function, depth16 * 16}); }
+  void Read(uint64_t bytes) {
+    const auto kept = static_cast<int32_t>(std::min<uint64_t>(bytes, INT32_MAX));
+    samples_[loop_].Add({IterationEvent::kInput, kept});
+  }
+  void End(uint64_t /*dur_ns*/, bool complete) { samples_[loop_].End(complete); }
+
+  std::vector<SubUnitLevels> Levels() const {
+    std::vector<SubUnitLevels> levels;
+    for (const IterationSample& sample : samples_) {
+      levels.push_back(FindSubUnitLevels(sample.iterations()));
+    }
+    return levels;
+  }
+
+ private:
+  std::vector<IterationSample> samples_;
+  uint32_t loop_ = 0;
+};
+
+// Parents before the processes they forked; a child's log says little without.
+std::vector<LogFile> InOrderOfBirth(std::vector<LogFile> logs) {
+  std::map<uint32_t, uint32_t> parent_of;
+  for (const LogFile& log : logs) parent_of[log.pid] = log.parent_pid;
+  std::map<uint32_t, uint32_t> generation;
+  for (const auto& [pid, parent] : parent_of) {
+    uint32_t steps = 0;
+    for (uint32_t at = parent; parent_of.contains(at) && steps < parent_of.size(); ++steps) {
+      at = parent_of[at];
+    }
+    generation[pid] = steps;
+  }
+  std::stable_sort(logs.begin(), logs.end(), [&](const LogFile& x, const LogFile& y) {
+    return generation[x.pid] < generation[y.pid];
+  });
+  return logs;
+}
+
+class Learner {
+ public:
+  Learner(const std::string& session_folder, const LearnOptions& options, Progress& progress,
+          Diagnostics& diagnostics)
+      : folder_(session_folder),
+        options_(options),
+        progress_(progress),
+        diagnostics_(diagnostics) {}
+
+  Result<Profile> Run() {
+    CULPRIT_ASSIGN(logs_, ListLogs(folder_, diagnostics_));
+    if (logs_.empty()) {
+      return Error{"no training logs",
+                   folder_,
+                   {},
+                   "the program wrote none: was it started through `culprit guard train`?"};
+    }
+    logs_ = InOrderOfBirth(std::move(logs_));
+    uint64_t bytes = 0;
+    std::set<uint32_t> added;
+    for (const LogFile& log : logs_) {
+      bytes += log.bytes;
+      if (added.insert(log.pid).second) code_.AddProcess(folder_, log.pid, diagnostics_);
+    }
+    progress_.Start("learning", "bytes", 3 * bytes);
+    LoopScan scan(code_);
+    CULPRIT_TRY(ForEachLog([&](const LogFile& log) { return scan.Read(log, diagnostics_); }));
+    loops_ = FindEventLoops(scan, options_.min_iterations);
+    if (loops_.empty()) {
+      return Error{"no event loop found in training",
+                   folder_,
+                   {},
+                   "train under load: a loop shows when it waits and goes round some times"};
+    }
+    const LoopSites sites(loops_);
+    CULPRIT_ASSIGN(const std::vector<SubUnitLevels> levels, FindLevels(sites));
+    Profile profile;
+    CULPRIT_TRY(CutUnits(sites, levels, profile));
+    progress_.Finish();
+    profile.training.entries = scan.entries();
+    FillTables(levels, profile);
+    return profile;
+  }
+
+ private:
+  template <class Body>
+  Status ForEachLog(Body body) {
+    for (const LogFile& log : logs_) {
+      CULPRIT_TRY(body(log));
+      progress_.Advance(log.bytes);
+    }
+    return {};
+  }
+
+  Result<std::vector<SubUnitLevels>> FindLevels(const LoopSites& sites) {
+    if (!options_.sub_units) return std::vector<SubUnitLevels>(loops_.size());
+    SampleTaker taker(loops_.size());
+    Diagnostics again;  // damage was counted by the first reading
+    CULPRIT_TRY(ForEachLog(
+        [&](const LogFile& log) { return IterationWalk(code_, sites, log, taker).Run(again); }));
+    return taker.Levels();
+  }
+
+  Status CutUnits(const LoopSites& sites, const std::vector<SubUnitLevels>& levels,
+                  Profile& profile) {
+    ShapeTable table(options_.max_shapes, options_.memory_bytes);
+    UnitCutter cutter(levels, table);
+    Diagnostics again;
+    CULPRIT_TRY(ForEachLog([&](const LogFile& log) {
+      cutter.BeginThread();
+      return IterationWalk(code_, sites, log, cutter).Run(again);
+    }));
+    for (const auto& [what, row] : again.rows()) {
+      if (!diagnostics_.rows().contains(what)) diagnostics_.Count(what, row.count);
+    }
+    table.MoveTo(profile);
+    profile.training.runs = 1;
+    profile.training.threads = logs_.size();
+    profile.training.units = cutter.units();
+    for (size_t i = 0; i < loops_.size(); ++i) {
+      const LoopTotals& totals = cutter.totals()[i];
+      profile.loops.push_back({.iterations = totals.iterations,
+                               .ready_events = totals.ready_events,
+                               .train_ns = totals.train_ns});
+      profile.training.unit_train_ns += totals.train_ns;
+      profile.training.unit_entries += totals.entries;
+    }
+    return {};
+  }
+
+  void FillTables(const std::vector<SubUnitLevels>& levels, Profile& profile) {
+    profile.modules = code_.modules();
+    for (const SessionCode::Function& function : code_.functions()) {
+      profile.functions.push_back({function.module, function.offset, {}});
+    }
+    for (size_t i = 0; i < loops_.size(); ++i) {
+      ProfileLoop& loop = profile.loops[i];
+      loop.holder = loops_[i].holder;
+      loop.external = loops_[i].external;
+      loop.woken_by = loops_[i].woken_by;
+      loop.handlers = levels[i].handlers;
+      loop.commands = levels[i].commands;
+      loop.tails = levels[i].tails;
+      for (const auto& [site, offset] : loops_[i].sites) {
+        loop.sites.push_back({site.returns_to.module, site.returns_to.offset, site.call, offset});
+      }
+    }
+    profile.program = ProgramPath();
+    Compact(profile);
+    if (options_.names) NameFunctions(profile, options_.debug_folder);
+  }
+
+  // The first module of the first process is the program.
+  std::string ProgramPath() const {
+    return code_.modules().empty() ? std::string() : code_.modules().front().path;
+  }
+
+  const std::string& folder_;
+  const LearnOptions& options_;
+  Progress& progress_;
+  Diagnostics& diagnostics_;
+  std::vector<LogFile> logs_;
+  SessionCode code_;
+  std::vector<EventLoop> loops_;
+};
+
+}  // namespace
+
+Result<Profile> Learn(const std::string& session_folder, const LearnOptions& options,
+                      Progress& progress, Diagnostics& diagnostics) {
+  CULPRIT_ASSIGN(Profile profile, Learner(session_folder, options, progress, diagnostics).Run());
+  ChooseTypesAndGuards(profile, options);
+  return profile;
+}
+
+void ChooseTypesAndGuards(Profile& profile, const LearnOptions& options) {
+  FindUnitTypes(options.types, profile);
+  NameTypes(profile);
+  ChooseGuards(options.guards, profile);
+}
+
+}  // namespace culprit::guard

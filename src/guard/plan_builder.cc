@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/plan_builder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <span>
+
+#include "base/text.h"
+#include "guard/context_bits.h"
+
+namespace culprit::guard {
+namespace {
+
+uint64_t Fnv1a(std::string_view bytes) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;
+  return hash;
+}
+
+uint8_t HexDigit(char c) { return static_cast<uint8_t>(c <= '9' ? c - '0' : c - 'a' + 10); }
+
+wire::PlanModule ModuleRow(std::string_view build_id, std::string_view path, uint32_t flags) {
+  wire::PlanModule row = {};
+  row.flags = flags;
+  row.build_id_size =
+      static_cast<uint32_t>(std::min<size_t>(build_id.size() / 2, wire::kMaxBuildId));
+  for (uint32_t i = 0; i < row.build_id_size; ++i) {
+    row.build_id[i] =
+        static_cast<uint8_t>(HexDigit(build_id[2 * i]) << 4 | HexDigit(build_id[2 * i + 1]));
+  }
+  const std::string_view name = BaseName(path);
+  std::memcpy(row.file_name, name.data(), std::min(name.size(), sizeof(row.file_name) - 1));
+  return row;
+}
+
+struct PlanTables {
+  std::vector<wire::PlanModule> modules;
+  std::vector<wire::PlanFunction> functions;
+  std::vector<wire::PlanContext> contexts;
+  std::vector<wire::PlanSite> sites;
+  std::vector<wire::PlanType> types;
+};
+
+template <class Row>
+void Append(const std::vector<Row>& rows, std::string& bytes) {
+  static_assert(sizeof(Row) % 8 == 0);
+  bytes.append(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(Row));
+}
+
+std::string Assemble(wire::PlanHeader header, const PlanTables& tables) {
+  std::string body;
+  Append(tables.modules, body);
+  Append(tables.functions, body);
+  Append(tables.contexts, body);
+  Append(tables.sites, body);
+  Append(tables.types, body);
+  header.magic = wire::Magic("CGPLAN01");
+  header.version = wire::kWireVersion;
+  header.bytes = sizeof(header) + body.size();
+  header.checksum = Fnv1a(body);
+  header.modules = static_cast<uint32_t>(tables.modules.size());
+  header.functions = static_cast<uint32_t>(tables.functions.size());
+  header.contexts = static_cast<uint32_t>(tables.contexts.size());
+  header.sites = static_cast<uint32_t>(tables.sites.size());
+  header.types = static_cast<uint32_t>(tables.types.size());
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
+  return bytes + body;
+}
+
+// Mean time of a unit: as calibrated, else of training less what logging cost.
+uint64_t MeanUnitNs(const Profile& profile, bool& measured) {
+  WideSum sum = profile.unknown.sum();
+  uint64_t count = profile.unknown.count();
+  for (const UnitType& type : profile.types) {
+    sum += type.stats.sum();
+    count += type.stats.count();
+  }
+  measured = count > 0;
+  if (measured) return static_cast<uint64_t>(sum / count);
+  const TrainingFacts& training = profile.training;
+  if (training.units == 0) return 0;
+  const uint64_t logging_ns = training.unit_entries * kTrainEntryCostPs / 1000;
+  // Logging never took more than nine tenths.
+  const uint64_t least_ns = training.unit_train_ns / 10;
+  const uint64_t own_ns =
+      training.unit_train_ns > logging_ns ? training.unit_train_ns - logging_ns : 0;
+  return std::max(own_ns, least_ns) / training.units;
+}
+
+uint64_t CostPpm(uint64_t hits_per_mega_unit, uint64_t unit_ns, uint64_t hit_cost_ps) {
+  if (unit_ns == 0) return 0;
+  return static_cast<uint64_t>(WideSum{hits_per_mega_unit} * hit_cost_ps / 1000 / unit_ns);
+}
+
+// The first guards that the budget pays for. A dear one in between is left out,
+// not the end: cheaper ones may follow.
+std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options,
+                              PlanFacts& facts) {
+  facts.unit_ns = MeanUnitNs(profile, facts.unit_ns_measured);
+  std::vector<Guard> kept;
+  size_t bits = 0;
+  for (const Guard& guard : profile.guards) {
+    if (kept.size() >= options.max_guards) break;
+    const uint64_t hits = facts.hits_per_mega_unit + guard.hits_per_mega_unit;
+    const bool affordable = CostPpm(hits, facts.unit_ns, options.hit_cost_ps) <= options.budget_ppm;
+    if (!guard.boundary && !affordable) continue;
+    if (bits + guard.depths.size() > wire::kContextWords * 64) continue;
+    bits += guard.depths.size();
+    facts.hits_per_mega_unit = hits;
+    kept.push_back(guard);
+  }
+  facts.guards = static_cast<uint32_t>(kept.size());
+  facts.cost_ppm = CostPpm(facts.hits_per_mega_unit, facts.unit_ns, options.hit_cost_ps);
+  return kept;
+}
+
+struct Boundaries {
+  std::map<Context, uint32_t> context_flags;
+  std::map<uint32_t, uint32_t> function_flags;
+};
+
+Boundaries BoundariesOf(const Profile& profile) {
+  Boundaries result;
+  for (const ProfileLoop& loop : profile.loops) {
+    for (const Context& context : loop.handlers) {
+      result.context_flags[context] |= wire::PlanContext::kBoundary;
+      result.function_flags[context.function] |= wire::PlanFunction::kHandler;
+    }
+    for (const Context& context : loop.commands) {
+      result.context_flags[context] |= wire::PlanContext::kBoundary;
+      result.function_flags[context.function] |= wire::PlanFunction::kCommand;
+    }
+    for (const Context& context : loop.tails) {
+      result.context_flags[context] |= wire::PlanContext::kTail;
+    }
+  }
+  return result;
+}
+
+// Functions with their contexts: those that carry a bit and those that cut.
+void AddFunctions(const Profile& profile, const std::vector<Guard>& guards, const ContextBits& bits,
+                  PlanTables& tables) {
+  const Boundaries boundaries = BoundariesOf(profile);
+  std::map<uint32_t, std::set<int32_t>> depths;
+  for (const Guard& guard : guards) {
+    depths[guard.function].insert(guard.depths.begin(), guard.depths.end());
+  }
+  for (const auto& [context, flags] : boundaries.context_flags) {
+    depths[context.function].insert(context.depth);
+  }
+  for (const auto& [function, of_function] : depths) {
+    const ProfileFunction& row = profile.functions[function];
+    const auto flags = boundaries.function_flags.find(function);
+    tables.functions.push_back(
+        {row.offset, row.module, flags == boundaries.function_flags.end() ? 0 : flags->second,
+         static_cast<uint32_t>(tables.contexts.size()), static_cast<uint32_t>(of_function.size())});
+    for (const int32_t depth : of_function) {
+      const auto context = boundaries.context_flags.find({function, depth});
+      uint32_t context_flags = context == boundaries.context_flags.end() ? 0 : context->second;
+      uint32_t bit = bits.BitOf({function, depth});
+      if (bit == kNoIndex) {
+        context_flags |= wire::PlanContext::kNoBit;
+        bit = 0;
+      }
+      tables.contexts.push_back({depth, context_flags, bit, wire::kAnyReturn, 0});
+    }
+  }
+}
+
+void AddTypes(const Profile& profile, const ContextBits& bits, PlanTables& tables,
+              PlanFacts& facts) {
+  const std::vector<ContextSet> sets = bits.OfTypes();
+  std::map<std::tuple<uint32_t, wire::UnitKind, ContextSet>, uint32_t> times;
+  for (size_t i = 0; i < profile.types.size(); ++i) {
+    const UnitType& type = profile.types[i];
+    wire::PlanType row = {};
+    row.kind = static_cast<uint32_t>(type.kind);
+    row.loop = type.loop;
+    row.threshold_ns = type.threshold_ns == 0 ? profile.unknown_threshold_ns : type.threshold_ns;
+    std::copy(sets[i].begin(), sets[i].end(), row.contexts);
+    tables.types.push_back(row);
+    const uint32_t before = times[{type.loop, type.kind, sets[i]}]++;
+    if (before > 0) facts.confused_types += before == 1 ? 2 : 1;
+  }
+}
+
+}  // namespace
+
+std::string BuildPlan(const Profile& profile, wire::Mode mode, const PlanOptions& options,
+                      PlanFacts* facts) {
+  PlanFacts local;
+  PlanFacts& out = facts == nullptr ? local : *facts;
+  out = {};
+  PlanTables tables;
+  for (const ProfileModule& module : profile.modules) {
+    tables.modules.push_back(ModuleRow(module.build_id, module.path, 0));
+  }
+  for (uint32_t i = 0; i < profile.loops.size(); ++i) {
+    for (const ProfileSite& site : profile.loops[i].sites) {
+      tables.sites.push_back(
+          {site.return_offset, site.module, static_cast<uint32_t>(site.call), i, site.base_offset});
+    }
+  }
+  const std::vector<Guard> guards = Affordable(profile, options, out);
+  const ContextBits bits(profile, guards);
+  AddFunctions(profile, guards, bits, tables);
+  AddTypes(profile, bits, tables, out);
+  out.functions = static_cast<uint32_t>(tables.functions.size());
+  out.context_bits = bits.size();
+  wire::PlanHeader header = {};
+  header.mode = static_cast<uint32_t>(mode);
+  header.context_bits = bits.size();
+  header.floor_ns = profile.floor_ns;
+  header.unknown_ns = profile.unknown_threshold_ns;
+  header.iteration_ns = profile.iteration_threshold_ns;
+  header.min_similarity_ppm = options.min_similarity_ppm;
+  header.hit_counting = options.hit_counting ? 1 : 0;
+  header.max_reports_a_second = options.max_reports_a_second;
+  header.sample_every = options.sample_every;
+  header.max_hits_a_second = options.max_hits_a_second;
+  return Assemble(header, tables);
+}
+
+std::string TrainPlan(const TrainPlanOptions& options) {
+  PlanTables tables;
+  for (const std::string& name : options.skip_modules) {
+    tables.modules.push_back(ModuleRow({}, name, wire::PlanModule::kSkip));
+  }
+  wire::PlanHeader header = {};
+  header.mode = static_cast<uint32_t>(wire::Mode::kTrain);
+  header.log_bytes = options.log_bytes;
+  return Assemble(header, tables);
+}
+
+}  // namespace culprit::guard

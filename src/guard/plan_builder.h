@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BuildPlan: the bytes of plan.N (runtime/wire.h) for a mode. kTrain and kOff
+// need no profile (TrainPlan). kCalibrate and kGuard patch the boundaries of
+// sub-units and as many of the profile's guards, best first, as the budget
+// allows: expected hits per unit x cost of a hit <= share of the mean unit's time
+// (measured in calibration; before that estimated from training). Types are in
+// the profile's order, so that a plan's type numbers are the profile's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "guard/profile.h"
+#include "guard/runtime/wire.h"
+
+namespace culprit::guard {
+
+// Of one guard hit in this processor's runtime, measured.
+#if defined(__x86_64__)
+inline constexpr uint64_t kHitCostPs = 19'000;
+#else
+inline constexpr uint64_t kHitCostPs = 6'000;
+#endif
+// What one logged entry costs in training.
+inline constexpr uint64_t kTrainEntryCostPs = 25'000;
+
+struct PlanOptions {
+  uint64_t budget_ppm = 10'000;  // of the mean unit's time: 1 %
+  uint64_t hit_cost_ps = kHitCostPs;
+  uint32_t max_guards = 512;  // functions
+  uint32_t min_similarity_ppm = 500'000;
+  bool hit_counting = false;
+  uint32_t max_reports_a_second = 10;
+  uint32_t sample_every = 0;
+  uint64_t max_hits_a_second = 20'000'000;
+};
+
+// What a plan patches and what that is expected to cost.
+struct PlanFacts {
+  uint32_t guards = 0;     // of the profile's, the first ones
+  uint32_t functions = 0;  // patched, boundaries included
+  uint32_t context_bits = 0;
+  uint64_t hits_per_mega_unit = 0;
+  uint64_t unit_ns = 0;  // mean, measured or estimated
+  bool unit_ns_measured = false;
+  uint64_t cost_ppm = 0;  // of the mean unit's time
+  // How many types the patched contexts cannot tell from another type.
+  uint32_t confused_types = 0;
+};
+
+std::string BuildPlan(const Profile& profile, wire::Mode mode, const PlanOptions& options = {},
+                      PlanFacts* facts = nullptr);
+
+struct TrainPlanOptions {
+  std::vector<std::string> skip_modules;   // file names left unpatched
+  uint64_t log_bytes = uint64_t{1} << 30;  // per process
+};
+std::string TrainPlan(const TrainPlanOptions& options = {});
+
+}  // namespace culprit::guard

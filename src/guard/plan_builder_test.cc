@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/plan_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "guard/learn.h"
+#include "guard/random_profile.h"
+#include "guard/thresholds.h"
+
+namespace culprit::guard {
+namespace {
+
+// A plan's tables, read as the runtime would.
+struct Plan {
+  wire::PlanHeader header;
+  std::vector<wire::PlanModule> modules;
+  std::vector<wire::PlanFunction> functions;
+  std::vector<wire::PlanContext> contexts;
+  std::vector<wire::PlanSite> sites;
+  std::vector<wire::PlanType> types;
+};
+
+template <class Row>
+void TakeRows(const std::string& bytes, size_t& at, uint32_t count, std::vector<Row>& rows) {
+  rows.resize(count);
+  ASSERT_LE(at + count * sizeof(Row), bytes.size());
+  std::memcpy(rows.data(), bytes.data() + at, count * sizeof(Row));
+  at += count * sizeof(Row);
+}
+
+Plan Parse(const std::string& bytes) {
+  Plan plan = {};
+  std::memcpy(&plan.header, bytes.data(), sizeof(plan.header));
+  EXPECT_EQ(plan.header.magic, wire::Magic("CGPLAN01"));
+  EXPECT_EQ(plan.header.version, wire::kWireVersion);
+  EXPECT_EQ(plan.header.bytes, bytes.size());
+  uint64_t checksum = 0xcbf29ce484222325ULL;
+  for (size_t i = sizeof(plan.header); i < bytes.size(); ++i) {
+    checksum = (checksum ^ static_cast<uint8_t>(bytes[i])) * 0x100000001b3ULL;
+  }
+  EXPECT_EQ(plan.header.checksum, checksum);
+  size_t at = sizeof(plan.header);
+  TakeRows(bytes, at, plan.header.modules, plan.modules);
+  TakeRows(bytes, at, plan.header.functions, plan.functions);
+  TakeRows(bytes, at, plan.header.contexts, plan.contexts);
+  TakeRows(bytes, at, plan.header.sites, plan.sites);
+  TakeRows(bytes, at, plan.header.types, plan.types);
+  EXPECT_EQ(at, bytes.size());
+  return plan;
+}
+
+Profile WithHandlers(uint64_t seed) {
+  Profile profile = RandomProfile(seed, {.shapes = 20});
+  // The first path is entered by nearly every other unit: the handler.
+  const Context handler{profile.paths[0].function, profile.places[0].depth};
+  profile.loops[0].handlers = {handler};
+  for (UnitShape& shape : profile.shapes) shape.kind = wire::UnitKind::kHandler;
+  ChooseTypesAndGuards(profile, {});
+  profile.training.unit_train_ns = profile.training.units * 10'000;
+  return profile;
+}
+
+TEST(BuildPlan, SaysWhatTheProfileSays) {
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    Profile profile = WithHandlers(seed);
+    for (UnitType& type : profile.types) type.stats.Add(5'000'000, 100);
+    SetThresholds(profile, {});
+    PlanFacts facts;
+    const Plan plan = Parse(BuildPlan(profile, wire::Mode::kGuard, {}, &facts));
+    EXPECT_EQ(plan.header.mode, static_cast<uint32_t>(wire::Mode::kGuard));
+    ASSERT_EQ(plan.modules.size(), 1U);
+    EXPECT_STREQ(plan.modules[0].file_name, "server");
+    ASSERT_EQ(plan.modules[0].build_id_size, 2U);
+    EXPECT_EQ(plan.modules[0].build_id[0], 0xab);
+    EXPECT_EQ(plan.modules[0].build_id[1], 0x01);
+    ASSERT_EQ(plan.sites.size(), 1U);
+    EXPECT_EQ(plan.sites[0].return_offset, 0x5000U);
+    EXPECT_EQ(plan.sites[0].base_offset, 64);
+    ASSERT_EQ(plan.types.size(), profile.types.size());
+    for (size_t i = 0; i < plan.types.size(); ++i) {
+      EXPECT_EQ(plan.types[i].threshold_ns, profile.types[i].threshold_ns);
+    }
+    EXPECT_EQ(facts.functions, plan.functions.size());
+    EXPECT_TRUE(facts.unit_ns_measured);
+    EXPECT_EQ(facts.unit_ns, 5'000'000U);
+    uint32_t next = 0;
+    bool handler_found = false;
+    uint64_t bits_seen = 0;
+    for (const wire::PlanFunction& function : plan.functions) {
+      EXPECT_EQ(function.first_context, next);
+      next += function.contexts;
+      ASSERT_LE(next, plan.contexts.size());
+      for (uint32_t i = function.first_context; i < next; ++i) {
+        const wire::PlanContext& context = plan.contexts[i];
+        EXPECT_EQ(context.return_module, wire::kAnyReturn);
+        if ((context.flags & wire::PlanContext::kNoBit) == 0) {
+          EXPECT_LT(context.bit, plan.header.context_bits);
+          ++bits_seen;
+        }
+        if ((context.flags & wire::PlanContext::kBoundary) != 0) {
+          handler_found = true;
+          EXPECT_NE(function.flags & wire::PlanFunction::kHandler, 0U);
+          EXPECT_EQ(context.depth, profile.places[0].depth);
+        }
+      }
+    }
+    EXPECT_EQ(next, plan.contexts.size());
+    EXPECT_EQ(bits_seen, plan.header.context_bits);
+    EXPECT_TRUE(handler_found);
+  }
+}
+
+TEST(BuildPlan, KeepsTheBudgetButNeverDropsABoundary) {
+  Profile profile = WithHandlers(3);
+  PlanFacts wide;
+  BuildPlan(profile, wire::Mode::kCalibrate, {.budget_ppm = 1'000'000}, &wide);
+  PlanFacts narrow;
+  BuildPlan(profile, wire::Mode::kCalibrate, {.budget_ppm = 0}, &narrow);
+  EXPECT_FALSE(wide.unit_ns_measured);
+  EXPECT_GT(wide.unit_ns, 0U);
+  EXPECT_EQ(narrow.functions, 1U);
+  EXPECT_LT(narrow.guards, wide.guards);
+  EXPECT_EQ(wide.guards, profile.guards.size());
+  PlanFacts some;
+  const uint64_t middle = (narrow.cost_ppm + wide.cost_ppm) / 2;
+  BuildPlan(profile, wire::Mode::kCalibrate, {.budget_ppm = middle}, &some);
+  EXPECT_LE(some.cost_ppm, middle);
+  EXPECT_GE(some.guards, narrow.guards);
+}
+
+TEST(TrainPlan, NamesModulesToSkip) {
+  const Plan plan = Parse(TrainPlan({.skip_modules = {"libssl.so.3"}, .log_bytes = 77}));
+  EXPECT_EQ(plan.header.mode, static_cast<uint32_t>(wire::Mode::kTrain));
+  EXPECT_EQ(plan.header.log_bytes, 77U);
+  ASSERT_EQ(plan.modules.size(), 1U);
+  EXPECT_STREQ(plan.modules[0].file_name, "libssl.so.3");
+  EXPECT_EQ(plan.modules[0].flags, static_cast<uint32_t>(wire::PlanModule::kSkip));
+  EXPECT_TRUE(plan.types.empty());
+}
+
+}  // namespace
+}  // namespace culprit::guard

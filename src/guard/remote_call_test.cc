@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/remote_call.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "guard/proc_file.h"
+#include "guard/remote_thread_stack.h"
+#include "symbol/symbolizer.h"
+
+namespace culprit::guard {
+namespace {
+
+uint64_t Address(const void* function) { return reinterpret_cast<uint64_t>(function); }
+
+// What a child and its parent both see.
+struct Shared {
+  std::atomic<int> ready = 0;
+  std::atomic<int> done = 0;
+  std::atomic<int64_t> result = 0;
+  std::atomic<int> error = 0;
+  std::atomic<int> stop = 0;
+};
+
+// A forked process: the same code at the same addresses.
+class Child {
+ public:
+  explicit Child(const std::function<void(Shared&, int fd)>& work) {
+    shared_ = static_cast<Shared*>(
+        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    new (shared_) Shared;
+    event_ = eventfd(0, 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      work(*shared_, event_);
+      _exit(0);
+    }
+    while (shared_->ready.load() == 0) usleep(1000);
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    close(event_);
+    munmap(shared_, sizeof(Shared));
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void WaitUntilAsleep() const {
+    for (int i = 0; i < 5000; ++i) {
+      const auto place = ReadSystemCallPlace(pid_, pid_);
+      if (place.ok() && !place.value().running && place.value().number >= 0) return;
+      usleep(1000);
+    }
+    FAIL() << "the child does not sleep";
+  }
+  void Wake() const {
+    const uint64_t one = 1;
+    ASSERT_EQ(write(event_, &one, sizeof(one)), 8);
+  }
+  bool WaitUntilDone() const {
+    for (int i = 0; i < 5000 && shared_->done.load() == 0; ++i) usleep(1000);
+    return shared_->done.load() != 0;
+  }
+  pid_t pid() const { return pid_; }
+  Shared& shared() const { return *shared_; }
+
+ private:
+  Shared* shared_;
+  int event_;
+  pid_t pid_;
+};
+
+void WaitByEpoll(Shared& shared, int fd) {
+  const int epoll = epoll_create1(0);
+  epoll_event event = {.events = EPOLLIN, .data = {}};
+  epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+  shared.ready = 1;
+  shared.result = epoll_wait(epoll, &event, 1, -1);
+  shared.error = errno;
+  shared.done = 1;
+}
+
+void WaitByPoll(Shared& shared, int fd) {
+  pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
+  shared.ready = 1;
+  shared.result = poll(&waiting, 1, 60'000);
+  shared.error = errno;
+  shared.done = 1;
+}
+
+Result<uint64_t> CallInside(const Child& child, uint64_t function,
+                            const std::vector<uint64_t>& arguments, const std::string& text = {}) {
+  CULPRIT_ASSIGN(const SystemCallPlace before, ReadSystemCallPlace(child.pid(), child.pid()));
+  CULPRIT_ASSIGN(ThreadStop stop, ThreadStop::Stop(child.pid(), child.pid()));
+  const RemoteMapping mapping = {.mmap = Address(reinterpret_cast<void*>(&mmap)),
+                                 .munmap = Address(reinterpret_cast<void*>(&munmap))};
+  CULPRIT_ASSIGN(RemoteCall call, RemoteCall::Begin(child.pid(), stop, before, mapping));
+  std::vector<uint64_t> all = arguments;
+  if (!text.empty()) {
+    CULPRIT_ASSIGN(const uint64_t address, call.PutText(text));
+    all.insert(all.begin(), address);
+  }
+  Result<uint64_t> result = call.Call(function, all);
+  CULPRIT_TRY(call.Finish());
+  return result;
+}
+
+// Uses floating point, vectors, and a good part of a stack.
+extern "C" uint64_t GuardTestSum(const char* text, uint64_t add) {
+  volatile char room[64 * 1024];
+  for (size_t i = 0; i < sizeof(room); i += 4096) room[i] = static_cast<char>(i);
+  volatile double sum = 0;
+  for (const char* c = text; *c != 0; ++c) sum = sum + *c * 1.5;
+  return static_cast<uint64_t>(sum / 1.5) + add + static_cast<uint64_t>(room[0]);
+}
+
+extern "C" uint64_t GuardTestNever() {
+  while (true) pause();
+}
+
+TEST(RemoteCall, ReturnsWhatTheFunctionReturns) {
+  const Child child(WaitByPoll);
+  child.WaitUntilAsleep();
+  const auto pid = CallInside(child, Address(reinterpret_cast<void*>(&getpid)), {});
+  ASSERT_TRUE(pid.ok()) << pid.error().ToString();
+  EXPECT_EQ(pid.value(), static_cast<uint64_t>(child.pid()));
+  const auto sum =
+      CallInside(child, Address(reinterpret_cast<void*>(&GuardTestSum)), {1000}, "abc");
+  ASSERT_TRUE(sum.ok()) << sum.error().ToString();
+  EXPECT_EQ(sum.value(), 1000u + 'a' + 'b' + 'c');
+}
+
+TEST(RemoteCall, LeavesAWaitThatAStopWouldFailAsItWas) {
+  for (const auto& wait : {WaitByEpoll, WaitByPoll}) {
+    const Child child(wait);
+    for (int i = 0; i < 20; ++i) {
+      child.WaitUntilAsleep();
+      ASSERT_TRUE(CallInside(child, Address(reinterpret_cast<void*>(&getpid)), {}).ok());
+    }
+    EXPECT_EQ(child.shared().done.load(), 0) << "error " << child.shared().error.load();
+    child.Wake();
+    ASSERT_TRUE(child.WaitUntilDone());
+    EXPECT_EQ(child.shared().result.load(), 1);
+  }
+}
+
+TEST(RemoteCall, KeepsTheSignalMaskAndPassesSignalsOn) {
+  const Child child([](Shared& shared, int) {
+    static Shared* told = nullptr;
+    told = &shared;
+    signal(SIGUSR1, [](int) { told->result = 7; });
+    shared.ready = 1;
+    pollfd none = {.fd = -1, .events = 0, .revents = 0};
+    while (shared.result.load() != 7) poll(&none, 1, 60'000);
+    sigset_t mask;
+    sigprocmask(SIG_BLOCK, nullptr, &mask);
+    shared.error = sigismember(&mask, SIGUSR1);
+    shared.done = 1;
+  });
+  child.WaitUntilAsleep();
+  {
+    const auto before = ReadSystemCallPlace(child.pid(), child.pid());
+    auto stop = ThreadStop::Stop(child.pid(), child.pid());
+    ASSERT_TRUE(before.ok() && stop.ok());
+    const RemoteMapping mapping = {.mmap = Address(reinterpret_cast<void*>(&mmap)),
+                                   .munmap = Address(reinterpret_cast<void*>(&munmap))};
+    auto call = RemoteCall::Begin(child.pid(), stop.value(), before.value(), mapping);
+    ASSERT_TRUE(call.ok());
+    kill(child.pid(), SIGUSR1);
+    ASSERT_TRUE(call.value().Call(Address(reinterpret_cast<void*>(&getpid)), {}).ok());
+    EXPECT_EQ(child.shared().result.load(), 0) << "a handler ran inside the call";
+    ASSERT_TRUE(call.value().Finish().ok());
+  }
+  ASSERT_TRUE(child.WaitUntilDone());
+  EXPECT_EQ(child.shared().result.load(), 7);
+  EXPECT_EQ(child.shared().error.load(), 0);
+}
+
+TEST(RemoteCall, GivesUpOnACallThatDoesNotReturn) {
+  const Child child(WaitByEpoll);
+  child.WaitUntilAsleep();
+  {
+    const auto before = ReadSystemCallPlace(child.pid(), child.pid());
+    auto stop = ThreadStop::Stop(child.pid(), child.pid());
+    ASSERT_TRUE(before.ok() && stop.ok());
+    const RemoteMapping mapping = {.mmap = Address(reinterpret_cast<void*>(&mmap)),
+                                   .munmap = Address(reinterpret_cast<void*>(&munmap))};
+    auto call = RemoteCall::Begin(child.pid(), stop.value(), before.value(), mapping);
+    ASSERT_TRUE(call.ok());
+    EXPECT_FALSE(call.value().Call(Address(reinterpret_cast<void*>(&GuardTestNever)), {}, 50).ok());
+    EXPECT_TRUE(call.value().Finish().ok());
+  }
+  child.Wake();
+  ASSERT_TRUE(child.WaitUntilDone());
+  EXPECT_EQ(child.shared().result.load(), 1);
+}
+
+TEST(ThreadStop, FindsTheEndOfAnEventWaitOfAThreadThatNeverSleeps) {
+  const Child child([](Shared& shared, int fd) {
+    const uint64_t one = 1;
+    shared.ready = write(fd, &one, sizeof(one)) == 8 ? 1 : 0;  // it stays readable
+    uint64_t rounds = 0;
+    while (shared.stop.load() == 0) {
+      pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
+      if (poll(&waiting, 1, -1) != 1) shared.error = 1;
+      ++rounds;
+    }
+    shared.result = static_cast<int64_t>(rounds);
+    shared.done = 1;
+  });
+  for (int i = 0; i < 20; ++i) {
+    auto stop = ThreadStop::Stop(child.pid(), child.pid());
+    ASSERT_TRUE(stop.ok()) << stop.error().ToString();
+    const Status status = stop.value().RunUntilEventWaitEnds(2000);
+    ASSERT_TRUE(status.ok()) << status.error().ToString();
+    SystemCallPlace none;
+    none.running = true;
+    const RemoteMapping mapping = {.mmap = Address(reinterpret_cast<void*>(&mmap)),
+                                   .munmap = Address(reinterpret_cast<void*>(&munmap))};
+    auto call = RemoteCall::Begin(child.pid(), stop.value(), none, mapping);
+    ASSERT_TRUE(call.ok()) << call.error().ToString();
+    ASSERT_TRUE(call.value().Call(Address(reinterpret_cast<void*>(&getpid)), {}).ok());
+    ASSERT_TRUE(call.value().Finish().ok());
+  }
+  child.shared().stop = 1;
+  ASSERT_TRUE(child.WaitUntilDone());
+  EXPECT_EQ(child.shared().error.load(), 0);
+  EXPECT_GT(child.shared().result.load(), 0);
+}
+
+// ---- stacks from outside
+
+bool Names(const Child& child, const std::string& function) {
+  const auto image = ProcessImage::Read(child.pid());
+  if (!image.ok()) return false;
+  RemoteThreadStack stacks;
+  const auto stack = stacks.Take(child.pid(), child.pid(), image.value());
+  if (!stack.ok()) return false;
+  symbol::Symbolizer symbolizer;
+  for (const NamedFrame& frame :
+       NameFrames(stack.value().addresses, true, image.value(), symbolizer)) {
+    if (frame.function.find(function) != std::string::npos) return true;
+  }
+  return false;
+}
+
+extern "C" [[gnu::noinline]] void GuardTestSpins(Shared& shared) {
+  while (shared.stop.load() == 0) shared.result.fetch_add(1);
+}
+extern "C" [[gnu::noinline]] void GuardTestSleeps(Shared& shared, int fd) {
+  WaitByEpoll(shared, fd);
+  shared.done = 2;
+}
+
+TEST(RemoteThreadStack, NamesWhereARunningThreadIs) {
+  const Child child([](Shared& shared, int) {
+    shared.ready = 1;
+    GuardTestSpins(shared);
+    shared.done = 1;
+  });
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(Names(child, "GuardTestSpins"));
+  const int64_t before = child.shared().result.load();
+  usleep(20'000);
+  EXPECT_GT(child.shared().result.load(), before) << "it goes on afterwards";
+}
+
+TEST(RemoteThreadStack, NamesWhereAThreadSleepsWithoutTouchingIt) {
+  const Child child([](Shared& shared, int fd) { GuardTestSleeps(shared, fd); });
+  child.WaitUntilAsleep();
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(Names(child, "GuardTestSleeps"));
+  EXPECT_EQ(child.shared().done.load(), 0);
+  child.Wake();
+  ASSERT_TRUE(child.WaitUntilDone());
+  EXPECT_EQ(child.shared().result.load(), 1);
+}
+
+}  // namespace
+}  // namespace culprit::guard

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/remote_thread_stack.h"
+
+#include "base/diagnostics.h"
+#include "guard/proc_file.h"
+#include "guard/session_folder.h"
+#include "guard/thread_stop.h"
+#include "symbol/debug_files.h"
+
+namespace culprit::guard {
+namespace {
+
+using symbol::CallFrameMemory;
+using symbol::CallFrameRegisters;
+using symbol::CallFrames;
+using symbol::CallFrameStep;
+
+constexpr size_t kMaxRemoteFrames = 128;
+constexpr size_t kStackBytes = 256 * 1024;
+#if defined(__x86_64__)
+constexpr unsigned kFramePointer = CallFrameRegisters::kX86Bp;
+constexpr unsigned kStackPointer = CallFrameRegisters::kX86Sp;
+constexpr uint64_t kAddressBits = ~uint64_t{0};
+#else
+constexpr unsigned kFramePointer = CallFrameRegisters::kArmFp;
+constexpr unsigned kStackPointer = CallFrameRegisters::kArmSp;
+// Signed return addresses carry their signature above the 48 bits of user space.
+constexpr uint64_t kAddressBits = (uint64_t{1} << 48) - 1;
+#endif
+
+std::string StackBytes(int64_t pid, uint64_t stack_pointer) {
+  std::string bytes(kStackBytes, 0);
+  bytes.resize(ReadRemoteMemory(pid, stack_pointer, bytes.data(), bytes.size()));
+  return bytes;
+}
+
+CallFrameRegisters SleepingRegisters(const SystemCallPlace& place) {
+  CallFrameRegisters registers;
+  registers.Set(kStackPointer, place.stack_pointer);
+  registers.pc = place.program_counter;
+  return registers;
+}
+
+Result<CallFrameRegisters> RegistersOf(int64_t pid, int64_t tid) {
+  CULPRIT_ASSIGN(const ThreadStop stop, ThreadStop::Stop(pid, tid));
+  CULPRIT_ASSIGN(const MachineRegisters registers, stop.Registers());
+  return ToCallFrame(registers);
+}
+
+// By the record of a frame pointer: the caller's frame pointer, then the return
+// address.
+CallFrameStep FollowRecord(const CallFrameMemory& memory, CallFrameRegisters& registers) {
+  if (!registers.Has(kFramePointer)) return CallFrameStep::kNoRow;
+  const uint64_t record = registers.values[kFramePointer];
+  const auto next = memory.Load(record);
+  const auto pc = memory.Load(record + 8);
+  if (!next || !pc || record < registers.values[kStackPointer]) return CallFrameStep::kNoRow;
+  registers.known = 0;
+  registers.Set(kFramePointer, *next);
+  registers.Set(kStackPointer, record + 16);
+  registers.pc = *pc;
+  return CallFrameStep::kCaller;
+}
+
+}  // namespace
+
+RemoteThreadStack::RemoteThreadStack() = default;
+RemoteThreadStack::~RemoteThreadStack() = default;
+
+Result<ThreadStack> RemoteThreadStack::Take(int64_t pid, int64_t tid, const ProcessImage& image) {
+  CULPRIT_ASSIGN(const SystemCallPlace place, ReadSystemCallPlace(pid, tid));
+  ThreadStack stack;
+  stack.running = place.running;
+  stack.system_call = place.number;
+  if (!place.running) {
+    const std::string bytes = StackBytes(pid, place.stack_pointer);
+    Walk(SleepingRegisters(place), {place.stack_pointer, bytes}, image, stack);
+    // Where a caller needs a register that only the thread has, look at it, if
+    // it takes no harm.
+    if (stack.complete || FailsWhenStopped(place.number)) return stack;
+  }
+  const size_t known = stack.addresses.size();
+  const uint64_t begin_ns = GuardClockNs();
+  CULPRIT_ASSIGN(const CallFrameRegisters registers, RegistersOf(pid, tid));
+  stack.held_ns = GuardClockNs() - begin_ns;
+  const uint64_t stack_pointer = registers.values[kStackPointer];
+  const std::string bytes = StackBytes(pid, stack_pointer);
+  ThreadStack second;
+  second.running = stack.running;
+  second.system_call = stack.system_call;
+  second.held_ns = stack.held_ns;
+  Walk(registers, {stack_pointer, bytes}, image, second);
+  if (second.addresses.size() > known) return second;
+  return stack;
+}
+
+CallFrames* RemoteThreadStack::FramesOf(const std::string& path) {
+  const auto [it, is_new] = frames_.try_emplace(path);
+  if (is_new) {
+    Diagnostics ignored;  // who names the frames counts the same modules
+    const symbol::SymbolizerOptions options;
+    auto file = symbol::OpenModuleFile({path, ""}, options, ignored);
+    if (file) it->second.emplace(std::move(*file));
+  }
+  return it->second ? &*it->second : nullptr;
+}
+
+CallFrameStep RemoteThreadStack::Step(bool is_return, const CallFrameMemory& memory,
+                                      const ProcessImage& image, CallFrameRegisters& registers) {
+  const MappedCode* code = image.Find(registers.pc - (is_return ? 1 : 0));
+  if (code == nullptr) return CallFrameStep::kOutside;
+  CallFrames* frames = code->path.empty() ? nullptr : FramesOf(code->path);
+  if (frames != nullptr) {
+    const uint64_t offset = registers.pc - code->begin + code->file_offset - (is_return ? 1 : 0);
+    const CallFrameStep step = frames->Step(offset, memory, registers);
+    if (step != CallFrameStep::kNoRow) return step;
+  }
+  return FollowRecord(memory, registers);
+}
+
+void RemoteThreadStack::Walk(CallFrameRegisters registers, const CallFrameMemory& memory,
+                             const ProcessImage& image, ThreadStack& stack) {
+  stack.addresses.clear();
+  stack.addresses.push_back(registers.pc);
+  bool is_return = false;
+  while (stack.addresses.size() < kMaxRemoteFrames) {
+    const uint64_t before = registers.values[kStackPointer];
+    const CallFrameStep step = Step(is_return, memory, image, registers);
+    registers.pc &= kAddressBits;
+    if (step == CallFrameStep::kOutermost) {
+      stack.complete = true;
+      return;
+    }
+    if (step != CallFrameStep::kCaller && step != CallFrameStep::kInterrupted) return;
+    if (registers.pc == 0) {
+      stack.complete = true;
+      return;
+    }
+    if (image.Find(registers.pc) == nullptr) return;
+    // Frames lie ever higher, except that a leaf of arm64 has none of its own.
+    if (registers.values[kStackPointer] < before) return;
+    if (registers.values[kStackPointer] == before && is_return) return;
+    is_return = step == CallFrameStep::kCaller;
+    stack.addresses.push_back(registers.pc);
+  }
+}
+
+}  // namespace culprit::guard

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a guarded function's entry runs while its thread is in a unit: the context
+// (function and depth, with the return address where the plan says so) sets its
+// bit; boundaries cut the unit; a unit behind its deadline is looked at. Compiled
+// to save all that it touches (hook.h). Some 25 instructions and a look at the
+// clock.
+//
+// Every kChargeHits-th hit of a thread charges as many to the function that it
+// falls on: a function with more than the plan's max_hits_a_second is marked, and
+// unpatched at the next wait of any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace culprit::guard::runtime {
+
+inline constexpr uint64_t kChargeHits = 1024;
+
+// `slot` is t_unit, `record` a GuardRecord.
+void GuardHit(void* slot, uint64_t sp, uint64_t return_address, const void* record);
+
+}  // namespace culprit::guard::runtime

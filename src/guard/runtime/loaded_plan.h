@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LoadedPlan: a plan with its places found in this process: addresses instead of
+// module and offset, ticks instead of nanoseconds, a hash of the sites. Made
+// when a plan is wanted, and again when modules came or went; never changed (but
+// for the counters of the back-off) and never freed, since a thread may be
+// looking at it: a change of plans costs its size, tens of kilobytes.
+//
+// Reading: any thread, no locks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "guard/runtime/plan_view.h"
+#include "guard/runtime/wire.h"
+
+namespace culprit::guard::runtime {
+
+inline constexpr uint32_t kMaxLoops = 1024;
+inline constexpr uint32_t kUnitKinds = 4;
+
+struct ContextRule {
+  // Besides PlanContext::Flags: the hit is counted, not only marked.
+  static constexpr uint32_t kCounted = 1u << 31;
+  int32_t depth;
+  uint32_t flags;
+  uint32_t bit;
+  uint64_t return_address;  // 0: any
+};
+
+// What the hook of a guarded function is given.
+struct GuardRecord {
+  const ContextRule* rules;
+  uint32_t count;
+  uint32_t flags;     // PlanFunction::Flags
+  uint64_t entry;     // 0: its module is not loaded
+  uint32_t function;  // index in the plan
+  // Hits since window_ticks, charged in steps (guard_hit.h); too many: removed.
+  mutable std::atomic<uint64_t> window_hits;
+  mutable std::atomic<uint64_t> window_ticks;
+  mutable std::atomic<bool> excessive;
+  mutable std::atomic<bool> removed;
+};
+
+struct SiteRule {
+  uint64_t return_address;  // 0: empty
+  uint32_t call;            // WaitCall
+  uint32_t loop;
+  int32_t base_offset;
+};
+
+// The smallest thing that may be reported, so that faster units need no more
+// than a comparison.
+struct LoopLimits {
+  uint64_t smallest_ticks[kUnitKinds];
+  bool has_handlers;
+};
+
+struct LoadedPlan {
+  uint32_t number;
+  uint32_t generation;  // no two loaded plans have the same; never 0
+  wire::Mode mode;
+  PlanView view;
+  std::span<GuardRecord> guards;
+  std::span<const SiteRule> sites;  // open addressing, a power of two
+  uint64_t calls;                   // bit n: WaitCall n has a site
+  std::span<const LoopLimits> loops;
+  uint64_t floor_ticks;
+  uint64_t unknown_ticks;
+  uint64_t iteration_ticks;
+  uint64_t excessive_hits;  // a second; UINT64_MAX: no bound
+  uint32_t missing_modules;
+  uint32_t foreign_modules;
+  // False: the plan was made for another program: nothing is to be done here.
+  bool concerns_us;
+};
+
+// nullptr: damaged, absent, or no memory. The modules must be fresh.
+LoadedPlan* LoadPlan(uint32_t number, uint32_t generation);
+
+// nullptr: no site of the plan.
+inline const SiteRule* FindSite(const LoadedPlan& plan, uint64_t return_address) {
+  const size_t mask = plan.sites.size() - 1;
+  for (size_t at = (return_address >> 2) & mask;; at = (at + 1) & mask) {
+    const SiteRule& site = plan.sites[at];
+    if (site.return_address == return_address) return &site;
+    if (site.return_address == 0) return nullptr;
+  }
+}
+
+}  // namespace culprit::guard::runtime

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/runtime/process.h"
+
+#include <cstring>
+
+#include "guard/runtime/entry_hooks.h"
+#include "guard/runtime/known_modules.h"
+#include "guard/runtime/raw_syscall.h"
+#include "guard/runtime/session_files.h"
+#include "guard/runtime/training_log.h"
+#include "guard/runtime/unit_clock.h"
+
+namespace culprit::guard::runtime {
+namespace {
+
+constexpr size_t kProcessBytes = 4096;
+constexpr size_t kSlotsBytes = wire::kSlotsOffset + wire::kMaxThreads * sizeof(wire::UnitSlot);
+constexpr size_t kRingBytes = wire::kRingOffset + size_t{wire::kRingCells} * wire::kCellBytes;
+static_assert(sizeof(Process) <= kProcessBytes);
+
+uint8_t* g_memory = nullptr;
+uint32_t g_last_pid = 0;  // not wiped: a child finds its parent's
+PatchCounters g_counters;
+
+bool MakeFiles(Process& process) {
+  const auto pid = static_cast<uint32_t>(RawGetPid());
+  void* slots = CreateShared(FileName("slots.").Add(pid).text(), kSlotsBytes);
+  if (slots == nullptr) return false;
+  void* ring = CreateShared(FileName("ring.").Add(pid).text(), kRingBytes);
+  if (ring == nullptr) {
+    RawUnmap(slots, kSlotsBytes);
+    return false;
+  }
+  process.ring = static_cast<wire::RingHeader*>(ring);
+  process.cells = reinterpret_cast<wire::Cell*>(static_cast<uint8_t*>(ring) + wire::kRingOffset);
+  process.ring->version = wire::kWireVersion;
+  process.ring->cells = wire::kRingCells;
+  __atomic_store_n(&process.ring->magic, wire::Magic("CGRING01"), __ATOMIC_RELEASE);
+
+  process.header = static_cast<wire::SlotsHeader*>(slots);
+  process.slots =
+      reinterpret_cast<wire::UnitSlot*>(static_cast<uint8_t*>(slots) + wire::kSlotsOffset);
+  process.parent_pid = ParentPid();
+  process.pid = pid;
+  process.header->version = wire::kWireVersion;
+  process.header->pid = pid;
+  process.header->parent_pid = process.parent_pid;
+  process.header->base_ticks = g_tick_scale.base_ticks;
+  process.header->base_ns = g_tick_scale.base_ns;
+  process.header->ticks_mult = g_tick_scale.ticks_mult;
+  __atomic_store_n(&process.header->magic, wire::Magic("CGSLOT01"), __ATOMIC_RELEASE);
+  return true;
+}
+
+}  // namespace
+
+bool MakeProcessMemory() {
+  if (g_memory != nullptr) return true;
+  const size_t bytes = kProcessBytes + wire::kMaxThreads * sizeof(ThreadState);
+  void* memory = MapMemory(bytes);
+  if (memory == nullptr) return false;
+  if (RawSyscall(SYS_madvise, Word(memory), static_cast<long>(bytes), MADV_WIPEONFORK) != 0) {
+    RawUnmap(memory, bytes);
+    return false;
+  }
+  g_memory = static_cast<uint8_t*>(memory);
+  g_last_pid = static_cast<uint32_t>(RawGetPid());
+  return true;
+}
+
+Process& ThisProcess() { return *reinterpret_cast<Process*>(g_memory); }
+
+ThreadState* ThreadStates() { return reinterpret_cast<ThreadState*>(g_memory + kProcessBytes); }
+
+uint32_t ParentPid() {
+  const Process& process = ThisProcess();
+  if (process.pid != 0) return process.parent_pid;
+  return g_last_pid == static_cast<uint32_t>(RawGetPid()) ? 0 : g_last_pid;
+}
+
+bool EnsureProcess() {
+  Process& process = ThisProcess();
+  uint32_t stage = process.stage.load(std::memory_order_acquire);
+  if (stage != Process::kNothing) return stage == Process::kMade;
+  if (!process.stage.compare_exchange_strong(stage, Process::kBeingMade)) return false;
+  const bool made = MakeFiles(process) && WriteModules();
+  process.stage.store(made ? Process::kMade : Process::kFailed, std::memory_order_release);
+  if (made) {
+    if (IsTraining()) WriteFunctions();
+    PublishCounters();
+    g_last_pid = process.pid;
+  }
+  return made;
+}
+
+void ForgetProcessFiles() {
+  ForEachThread([](ThreadState& state) {
+    state.slot = nullptr;
+    state.plan = nullptr;
+    state.log_file.Close();
+    state.lost_bytes = 0;
+    state.sample_count = 0;
+  });
+  Process& process = ThisProcess();
+  process.log_bytes.store(0);
+  process.pid = 0;
+  process.stage.store(Process::kNothing);
+}
+
+void WipeAfterFork() {
+  Process& process = ThisProcess();
+  if (process.pid == 0 && process.states_used.load() == 0) return;
+  const uint32_t used = process.states_used.load();
+  memset(static_cast<void*>(ThreadStates()), 0, used * sizeof(ThreadState));
+  memset(static_cast<void*>(&process), 0, sizeof(process));
+}
+
+bool EnsureSlot(ThreadState& state) {
+  if (state.slot != nullptr) return true;
+  if (!EnsureProcess()) return false;
+  wire::UnitSlot* slot = ThisProcess().slots + state.index;
+  slot->tid.store(state.tid.load(std::memory_order_relaxed), std::memory_order_release);
+  state.slot = slot;
+  return true;
+}
+
+PatchCounters& Counters() { return g_counters; }
+
+void PublishUnits(ThreadState& state) {
+  if (state.unpublished_units == 0 || state.slot == nullptr) return;
+  ThisProcess().header->units.fetch_add(state.unpublished_units, std::memory_order_relaxed);
+  state.unpublished_units = 0;
+}
+
+void PublishCounters() {
+  const Process& process = ThisProcess();
+  if (process.stage.load(std::memory_order_acquire) != Process::kMade) return;
+  wire::SlotsHeader& header = *process.header;
+  header.plan = g_counters.plan.load();
+  header.patched = g_counters.patched.load();
+  header.refused = g_counters.refused.load();
+  header.removed = g_counters.removed.load();
+  header.foreign_modules = g_counters.foreign_modules.load();
+}
+
+}  // namespace culprit::guard::runtime

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+
+#include "guard/runtime/detours.h"
+#include "guard/runtime/process.h"
+#include "guard/runtime/session.h"
+#include "guard/runtime/thread_state.h"
+#include "guard/runtime/thread_times.h"
+#include "guard/runtime/training_log.h"
+#include "guard/runtime/unit_clock.h"
+#include "guard/runtime/unit_tracker.h"
+#include "guard/runtime/wait_frame.h"
+
+namespace culprit::guard::runtime {
+namespace {
+
+uint64_t g_fork;
+uint64_t g_underscore_fork;
+uint64_t g_execve;
+uint64_t g_exit;
+uint64_t g_prctl;
+uint64_t g_syscall;
+
+void AfterFork(int child) {
+  if (child == 0) {
+    ForgetThreadAfterFork();
+    WipeAfterFork();
+    return;
+  }
+  const LoadedPlan* plan = CurrentPlan();
+  ThreadState* state = KnownThread();
+  if (child < 0 || plan == nullptr || plan->mode != wire::Mode::kTrain || state == nullptr) return;
+  const uint64_t words[] = {LogWord(wire::LogKind::kFork, 0, static_cast<uint64_t>(child)),
+                            MonotonicNs()};
+  AppendLog(*state, words, 2);
+}
+
+// fork() calls _Fork() where there is one.
+int ForkDetour() {
+  const int child = OriginalAs<int (*)()>(g_fork)();
+  if (g_underscore_fork == 0) AfterFork(child);
+  return child;
+}
+
+int UnderscoreForkDetour() {
+  const int child = OriginalAs<int (*)()>(g_underscore_fork)();
+  AfterFork(child);
+  return child;
+}
+
+// What is in the thread's buffer would be lost with the process's memory. In a
+// vforked child it is the parent's buffer, and the parent sleeps.
+void WriteOutThisThread() {
+  ThreadState* state = KnownThread();
+  if (state != nullptr && state->saw_wait) FlushLog(*state);
+}
+
+int ExecDetour(const char* path, char* const* arguments, char* const* environment) {
+  WriteOutThisThread();
+  using Exec = int (*)(const char*, char* const*, char* const*);
+  return OriginalAs<Exec>(g_execve)(path, arguments, environment);
+}
+
+void ExitDetour(int code) {
+  if (IsTraining() && !AreSystemCallsSealed()) EndAllLogs();
+  OriginalAs<void (*)(int)>(g_exit)(code);
+}
+
+long PrctlDetour(long option, long a, long b, long c, long d) {
+  if (static_cast<int>(option) == PR_SET_SECCOMP) SealSession();
+  return OriginalAs<long (*)(long, long, long, long, long)>(g_prctl)(option, a, b, c, d);
+}
+
+// Libraries also ask what is supported, with no filter at all.
+bool SetsSeccomp(long operation, long filter) {
+  return operation == SECCOMP_SET_MODE_STRICT ||
+         (operation == SECCOMP_SET_MODE_FILTER && filter != 0);
+}
+
+constexpr WaitSpec kFutexWait = {"futex", wire::WaitCall::kFutex, WaitShape::kCondition};
+constexpr WaitSpec kFutexTimedWait = {"futex", wire::WaitCall::kFutex, WaitShape::kConditionTimed};
+
+bool IsFutexWait(long number, long operation) {
+  const long command = operation & FUTEX_CMD_MASK;
+  return number == SYS_futex && (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET);
+}
+
+void LogFutexWake(long number, long address, long operation) {
+  const long command = operation & FUTEX_CMD_MASK;
+  if (number != SYS_futex || (command != FUTEX_WAKE && command != FUTEX_WAKE_BITSET)) return;
+  ThreadState* state = IsTraining() ? ThisThread() : nullptr;
+  if (state == nullptr || state->in_runtime) return;
+  const uint64_t words[] = {
+      LogWord(wire::LogKind::kWake, static_cast<uint64_t>(wire::WakeCall::kFutex), 0),
+      MonotonicNs(), static_cast<uint64_t>(address)};
+  AppendLog(*state, words, 3);
+}
+
+// Programs make their futex calls, and enter seccomp, through syscall().
+long SyscallDetour(long number, long a, long b, long c, long d, long e, long f) {
+  using Syscall = long (*)(long, long, long, long, long, long, long);
+  const auto original = OriginalAs<Syscall>(g_syscall);
+  if (number == SYS_seccomp && SetsSeccomp(a, c)) SealSession();
+  if (number != SYS_futex) return original(number, a, b, c, d, e, f);
+  if (!IsFutexWait(number, b)) {
+    LogFutexWake(number, a, b);
+    return original(number, a, b, c, d, e, f);
+  }
+  const CallArguments arguments = {{a, b, c, d, e, f}};
+  const WaitSpec& spec = d == 0 ? kFutexWait : kFutexTimedWait;
+  WaitFrame frame;
+  EnterWait(frame, spec, arguments,
+            {CULPRIT_ENTRY_SP(), reinterpret_cast<uint64_t>(__builtin_return_address(0))});
+  const long result = original(number, a, b, c, d, e, f);
+  LeaveWait(frame, spec, arguments, result);
+  return result;
+}
+
+constexpr size_t kProcessCallCount = 6;
+DetouredCall g_process_calls[kProcessCallCount];
+
+}  // namespace
+
+std::span<const DetouredCall> ProcessCalls() {
+  constexpr uint32_t kAlways = DetouredCall::kAlways;
+  constexpr uint32_t kTraining = DetouredCall::kTrainingOnly;
+  const DetouredCall calls[kProcessCallCount] = {
+      {"_Fork", CodeAddress(&UnderscoreForkDetour), &g_underscore_fork, kAlways},
+      {"fork", CodeAddress(&ForkDetour), &g_fork, kAlways},
+      {"execve", CodeAddress(&ExecDetour), &g_execve, kTraining},
+      {"_exit", CodeAddress(&ExitDetour), &g_exit, kTraining},
+      {"prctl", CodeAddress(&PrctlDetour), &g_prctl, kAlways},
+      {"syscall", CodeAddress(&SyscallDetour), &g_syscall, kAlways},
+  };
+  std::copy(std::begin(calls), std::end(calls), g_process_calls);
+  return g_process_calls;
+}
+
+}  // namespace culprit::guard::runtime

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The runtime's session with culprit: begun once per process (by the environment
+// or by an injected call), it puts the wanted plan in force, changes plans at the
+// next wait of any thread when culprit wants another, and takes everything back
+// at the end. Without a sound session folder, control file and plan nothing is
+// changed in the process at all.
+//
+// Changes are made by one thread at a time, under a lock that nobody waits for.
+#pragma once
+
+#include <cstdint>
+
+#include "guard/runtime/loaded_plan.h"
+#include "guard/runtime/thread_state.h"
+
+namespace culprit::guard::runtime {
+
+// 0: a plan is in force. Else nothing was changed (the number says why, for
+// culprit: SessionFailure).
+enum class SessionFailure : int {
+  kNone = 0,
+  kAlready = 1,  // there is a session
+  kNoFolder = 2,
+  kNoControl = 3,
+  kNoPlan = 4,  // absent, damaged, or for another program
+  kNoMemory = 5,
+  kNotPatched = 6,  // this system lets no code be changed
+};
+SessionFailure StartSession(const char* folder);
+
+// Restores every byte; logs are written out. Threads may go on.
+void StopSession();
+
+// nullptr: none, the program is as it was.
+const LoadedPlan* CurrentPlan();
+
+// There is something to do at the next wait.
+void AskForWork();
+
+// At a wait of a thread: one load, unless there is something to do.
+bool HasWork();
+void DoWork();
+
+// The program is about to lose the right to make system calls that the runtime
+// needs: what stands, stands, and nothing is changed any more.
+void SealSession();
+
+}  // namespace culprit::guard::runtime

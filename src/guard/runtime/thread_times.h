@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How long the calling thread was runnable without running (run delay), from its
+// schedstat, and its CPU time. Costs about 1 us, so it is read at most once a
+// millisecond at the begin of units, and when a unit looks slow: a delay that
+// fell between the last reading and the unit's begin is then taken for the
+// unit's, which makes the unit look faster by at most that delay, never slower.
+#pragma once
+
+#include <cstdint>
+
+#include "guard/runtime/thread_state.h"
+
+namespace culprit::guard::runtime {
+
+// After SealSystemCalls every time is zero: the program allows no system calls
+// but those it knows.
+void ReadThreadTimes(ThreadState& state, ThreadTimes& times);
+
+void SealSystemCalls();
+bool AreSystemCallsSealed();
+
+}  // namespace culprit::guard::runtime

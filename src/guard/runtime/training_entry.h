@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every function entry runs during training: one word appended to the
+// thread's log. Compiled to save all that it touches (hook.h); some ten
+// instructions while the buffer has room.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace culprit::guard::runtime {
+
+extern std::atomic<bool> g_training;
+
+// `word`: a kEnter record without its stack pointer.
+void TrainingEntry(uint64_t word, uint64_t sp);
+
+}  // namespace culprit::guard::runtime

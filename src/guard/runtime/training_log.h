@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The training log of each thread (wire.h, LogKind): a buffer of its own that is
+// written to log.PID.TID when it is full, and at waits. A buffer is written whole
+// or not at all; what could not be written is counted and told by kLost. When all
+// logs of the process together reach the plan's bound, training ends.
+//
+// A thread writes to its own log alone, except that the log of a thread that is
+// gone is ended by another. A signal handler may interrupt at any place: what it
+// logs may be lost, never torn. The hot path is TrainingEntry (training_entry.h).
+#pragma once
+
+#include <cstdint>
+
+#include "guard/runtime/thread_state.h"
+#include "guard/runtime/wire.h"
+
+namespace culprit::guard::runtime {
+
+inline constexpr size_t kLogWords = 32 * 1024;
+
+constexpr uint64_t LogWord(wire::LogKind kind, uint64_t a, uint64_t b) {
+  return static_cast<uint64_t>(kind) << 60 | (a & 0xfffff) << 40 | (b & 0xff'ffff'ffff);
+}
+
+// Entries are logged, up to so many bytes of the process.
+void StartTraining(uint64_t log_bytes);
+void StopTraining();
+bool IsTraining();
+// The bound was reached: the entries are to be unpatched.
+bool HasTrainingEnded();
+
+// Appends a record; nothing when the thread is not training.
+void AppendLog(ThreadState& state, const uint64_t* words, uint32_t count);
+
+// What a full buffer, or a thread without one, does with an entry's record.
+void AppendEntrySlowly(uint64_t word);
+
+// At a wait: culprit reads the logs while the program runs.
+void FlushLogIfOld(ThreadState& state, uint64_t now_ns);
+void FlushLog(ThreadState& state);
+
+// Of a thread that ends: what matters is written, the file closed.
+void EndLog(ThreadState& state);
+void EndAllLogs();
+
+}  // namespace culprit::guard::runtime

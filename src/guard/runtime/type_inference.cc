@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/runtime/type_inference.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace culprit::guard::runtime {
+namespace {
+
+constexpr uint64_t kMillion = 1'000'000;
+
+bool IsCandidate(const wire::PlanType& type, const UnitIdentity& unit) {
+  return type.loop == unit.loop && type.kind == unit.kind;
+}
+
+// Two units that hit nothing are alike.
+uint32_t JaccardPpm(const uint64_t* a, const uint64_t* b) {
+  uint64_t both = 0;
+  uint64_t either = 0;
+  for (uint32_t i = 0; i < wire::kContextWords; ++i) {
+    both += static_cast<uint64_t>(std::popcount(a[i] & b[i]));
+    either += static_cast<uint64_t>(std::popcount(a[i] | b[i]));
+  }
+  return static_cast<uint32_t>(either == 0 ? kMillion : both * kMillion / either);
+}
+
+uint32_t HitSharePpm(const uint64_t* contexts, std::span<const uint32_t> hits, uint64_t total) {
+  if (total == 0) return 0;
+  uint64_t score = 0;
+  for (size_t bit = 0; bit < hits.size(); ++bit) {
+    if ((contexts[bit / 64] >> (bit % 64) & 1) != 0) score += hits[bit];
+  }
+  return static_cast<uint32_t>(score * kMillion / total);
+}
+
+uint64_t HashOf(const UnitIdentity& unit) {
+  uint64_t hash = unit.loop * uint64_t{4} + unit.kind;
+  for (uint32_t i = 0; i < wire::kContextWords; ++i) {
+    hash = (hash ^ unit.contexts[i]) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+}  // namespace
+
+TypeVerdict InferType(const PlanView& plan, const UnitIdentity& unit,
+                      std::span<const uint32_t> hits) {
+  const bool counting = plan.header().hit_counting != 0 && !hits.empty();
+  uint64_t total = 0;
+  for (const uint32_t count : hits) total += count;
+  TypeVerdict best;
+  for (uint32_t i = 0; i < plan.types().size(); ++i) {
+    const wire::PlanType& type = plan.types()[i];
+    if (!IsCandidate(type, unit)) continue;
+    const uint32_t similarity = counting ? HitSharePpm(type.contexts, hits, total)
+                                         : JaccardPpm(type.contexts, unit.contexts);
+    const bool first = best.type == wire::kUnknown;
+    if (first || similarity > best.similarity_ppm ||
+        (similarity == best.similarity_ppm &&
+         type.threshold_ns < plan.types()[best.type].threshold_ns)) {
+      best = {i, similarity};
+    }
+  }
+  if (best.similarity_ppm < plan.header().min_similarity_ppm) best.type = wire::kUnknown;
+  return best;
+}
+
+TypeVerdict InferTypeCached(const LoadedPlan& plan, const UnitIdentity& unit, ThreadState& state) {
+  if (plan.view.header().hit_counting != 0) return InferType(plan.view, unit, state.context_hits);
+  TypeCacheEntry& entry = state.type_cache[HashOf(unit) % kTypeCacheEntries];
+  if (entry.generation == plan.generation && entry.loop == unit.loop && entry.kind == unit.kind &&
+      std::equal(entry.contexts, entry.contexts + wire::kContextWords, unit.contexts)) {
+    return entry.verdict;
+  }
+  entry.verdict = InferType(plan.view, unit, {});
+  entry.generation = plan.generation;
+  entry.loop = unit.loop;
+  entry.kind = unit.kind;
+  std::copy(unit.contexts, unit.contexts + wire::kContextWords, entry.contexts);
+  return entry.verdict;
+}
+
+uint64_t ThresholdNs(const PlanView& plan, const TypeVerdict& verdict) {
+  const uint64_t threshold = verdict.type == wire::kUnknown
+                                 ? plan.header().unknown_ns
+                                 : plan.types()[verdict.type].threshold_ns;
+  // None: not known (while calibrating), or not wanted.
+  if (threshold == 0) return UINT64_MAX;
+  return std::max(threshold, plan.header().floor_ns);
+}
+
+uint64_t LargestPossibleThresholdNs(const PlanView& plan, const UnitIdentity& unit) {
+  uint64_t largest = 0;
+  for (uint32_t i = 0; i < plan.types().size(); ++i) {
+    const wire::PlanType& type = plan.types()[i];
+    if (!IsCandidate(type, unit)) continue;
+    bool contains = true;
+    for (uint32_t word = 0; word < wire::kContextWords; ++word) {
+      contains = contains && (unit.contexts[word] & ~type.contexts[word]) == 0;
+    }
+    if (contains) largest = std::max(largest, ThresholdNs(plan, {i, 0}));
+  }
+  return largest != 0 ? largest : ThresholdNs(plan, {});
+}
+
+}  // namespace culprit::guard::runtime

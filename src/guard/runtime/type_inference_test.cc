@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/runtime/type_inference.h"
+
+#include <gtest/gtest.h>
+
+#include <bitset>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace culprit::guard::runtime {
+namespace {
+
+struct Contexts {
+  uint64_t words[wire::kContextWords] = {};
+};
+
+Contexts Bits(std::initializer_list<uint32_t> bits) {
+  Contexts contexts;
+  for (const uint32_t bit : bits) contexts.words[bit / 64] |= uint64_t{1} << bit % 64;
+  return contexts;
+}
+
+// A plan of types alone.
+class TypePlan {
+ public:
+  void Add(uint32_t kind, uint32_t loop, uint64_t threshold_ns, const Contexts& contexts) {
+    wire::PlanType type = {
+        .kind = kind, .loop = loop, .threshold_ns = threshold_ns, .contexts = {}};
+    std::memcpy(type.contexts, contexts.words, sizeof(type.contexts));
+    types_.push_back(type);
+  }
+  const PlanView& View() {
+    header_.magic = wire::Magic("CGPLAN01");
+    header_.version = wire::kWireVersion;
+    header_.types = static_cast<uint32_t>(types_.size());
+    const size_t body = types_.size() * sizeof(wire::PlanType);
+    header_.bytes = sizeof(header_) + body;
+    header_.checksum = Fnv1a(reinterpret_cast<const uint8_t*>(types_.data()), body);
+    bytes_.assign((sizeof(header_) + body) / 8, 0);
+    std::memcpy(bytes_.data(), &header_, sizeof(header_));
+    std::memcpy(reinterpret_cast<uint8_t*>(bytes_.data()) + sizeof(header_), types_.data(), body);
+    EXPECT_TRUE(view_.Parse(reinterpret_cast<const uint8_t*>(bytes_.data()), header_.bytes));
+    return view_;
+  }
+  wire::PlanHeader& header() { return header_; }
+  const std::vector<wire::PlanType>& types() const { return types_; }
+
+ private:
+  wire::PlanHeader header_ = {};
+  std::vector<wire::PlanType> types_;
+  std::vector<uint64_t> bytes_;
+  PlanView view_;
+};
+
+TypeVerdict Infer(TypePlan& plan, uint32_t loop, uint32_t kind, const Contexts& contexts) {
+  return InferType(plan.View(), {.loop = loop, .kind = kind, .contexts = contexts.words}, {});
+}
+
+TEST(TypeInference, TheNearestOfTheLoopAndKindWins) {
+  TypePlan plan;
+  plan.Add(1, 0, 10, Bits({1, 2, 3}));
+  plan.Add(1, 0, 20, Bits({1, 2, 300}));
+  plan.Add(1, 1, 30, Bits({1, 2, 300, 400}));
+  plan.Add(2, 0, 40, Bits({1, 2, 300, 400}));
+  EXPECT_EQ(Infer(plan, 0, 1, Bits({1, 2, 300, 400})).type, 1u);
+  EXPECT_EQ(Infer(plan, 1, 1, Bits({1, 2, 300, 400})).type, 2u);
+  EXPECT_EQ(Infer(plan, 0, 2, Bits({1, 2, 300, 400})).type, 3u);
+  EXPECT_EQ(Infer(plan, 0, 1, Bits({1, 2, 3})).similarity_ppm, 1'000'000u);
+  EXPECT_EQ(Infer(plan, 0, 1, Bits({1, 2})).similarity_ppm, 666'666u);
+}
+
+TEST(TypeInference, TiesGoToTheSmallestThreshold) {
+  TypePlan plan;
+  plan.Add(1, 0, 20, Bits({1, 2}));
+  plan.Add(1, 0, 10, Bits({1, 3}));
+  plan.Add(1, 0, 15, Bits({1, 4}));
+  EXPECT_EQ(Infer(plan, 0, 1, Bits({1})).type, 1u);
+}
+
+TEST(TypeInference, WhatIsLikeNoTypeIsUnknown) {
+  TypePlan plan;
+  plan.header().min_similarity_ppm = 500'000;
+  plan.header().unknown_ns = 99;
+  plan.Add(1, 0, 10, Bits({1, 2, 3, 4}));
+  EXPECT_EQ(Infer(plan, 0, 1, Bits({1, 2})).type, 0u);
+  const TypeVerdict unknown = Infer(plan, 0, 1, Bits({1}));
+  EXPECT_EQ(unknown.type, wire::kUnknown);
+  EXPECT_EQ(unknown.similarity_ppm, 250'000u);
+  EXPECT_EQ(ThresholdNs(plan.View(), unknown), 99u);
+  EXPECT_EQ(Infer(plan, 5, 1, Bits({1, 2})).type, wire::kUnknown);
+}
+
+TEST(TypeInference, ThresholdsNeverLieBelowTheFloor) {
+  TypePlan plan;
+  plan.header().floor_ns = 50;
+  plan.Add(1, 0, 10, Bits({1}));
+  plan.Add(1, 0, 70, Bits({2}));
+  plan.Add(1, 0, 0, Bits({3}));
+  EXPECT_EQ(ThresholdNs(plan.View(), {0, 0}), 50u);
+  EXPECT_EQ(ThresholdNs(plan.View(), {1, 0}), 70u);
+  EXPECT_EQ(ThresholdNs(plan.View(), {2, 0}), UINT64_MAX);
+  EXPECT_EQ(ThresholdNs(plan.View(), {}), UINT64_MAX);
+}
+
+TEST(TypeInference, ARunningUnitMayStillBecomeAnyTypeThatHasItsContexts) {
+  TypePlan plan;
+  plan.header().unknown_ns = 5;
+  plan.Add(1, 0, 10, Bits({1}));
+  plan.Add(1, 0, 70, Bits({1, 2}));
+  plan.Add(1, 0, 90, Bits({3}));
+  const auto largest = [&](const Contexts& contexts) {
+    return LargestPossibleThresholdNs(plan.View(), {0, 1, contexts.words});
+  };
+  EXPECT_EQ(largest(Bits({})), 90u);
+  EXPECT_EQ(largest(Bits({1})), 70u);
+  EXPECT_EQ(largest(Bits({1, 3})), 5u);
+}
+
+TEST(TypeInference, HitCountingTakesTheTypeThatWasHitMost) {
+  TypePlan plan;
+  plan.header().hit_counting = 1;
+  plan.Add(1, 0, 10, Bits({0, 1}));
+  plan.Add(1, 0, 20, Bits({2}));
+  std::vector<uint32_t> hits(64 * wire::kContextWords);
+  hits[0] = 3;
+  hits[1] = 4;
+  hits[2] = 13;
+  const Contexts seen = Bits({0, 1, 2});
+  const TypeVerdict verdict = InferType(plan.View(), {0, 1, seen.words}, hits);
+  EXPECT_EQ(verdict.type, 1u);
+  EXPECT_EQ(verdict.similarity_ppm, 650'000u);
+}
+
+// The oracle: sets of bits, fractions compared crosswise.
+uint32_t NaiveNearest(const std::vector<wire::PlanType>& types, const Contexts& unit) {
+  uint32_t best = wire::kUnknown;
+  uint64_t best_both = 0;
+  uint64_t best_either = 1;
+  for (uint32_t i = 0; i < types.size(); ++i) {
+    uint64_t both = 0;
+    uint64_t either = 0;
+    for (uint32_t bit = 0; bit < 64 * wire::kContextWords; ++bit) {
+      const bool a = (types[i].contexts[bit / 64] >> bit % 64 & 1) != 0;
+      const bool b = (unit.words[bit / 64] >> bit % 64 & 1) != 0;
+      both += a && b;
+      either += a || b;
+    }
+    if (either == 0) both = either = 1;
+    const uint64_t ppm = both * 1'000'000 / either;
+    const uint64_t best_ppm = best_both * 1'000'000 / best_either;
+    if (best == wire::kUnknown || ppm > best_ppm ||
+        (ppm == best_ppm && types[i].threshold_ns < types[best].threshold_ns)) {
+      best = i;
+      best_both = both;
+      best_either = either;
+    }
+  }
+  return best;
+}
+
+TEST(TypeInference, AgreesWithTheOracleAndWithItsCache) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 50; ++round) {
+    TypePlan plan;
+    const auto some_bits = [&] {
+      Contexts contexts;
+      for (int i = 0; i < 6; ++i) {
+        const uint64_t bit = random() % 12 * 40;
+        contexts.words[bit / 64] |= uint64_t{1} << bit % 64;
+      }
+      return contexts;
+    };
+    for (int i = 0; i < 20; ++i) plan.Add(1, 0, 1 + random() % 5, some_bits());
+    LoadedPlan loaded = {};
+    loaded.generation = 1;
+    loaded.view = plan.View();
+    const auto state = std::make_unique<ThreadState>();
+    for (int i = 0; i < 100; ++i) {
+      const Contexts unit = some_bits();
+      const UnitIdentity identity = {.loop = 0, .kind = 1, .contexts = unit.words};
+      const TypeVerdict verdict = InferType(loaded.view, identity, {});
+      EXPECT_EQ(verdict.type, NaiveNearest(plan.types(), unit));
+      for (int again = 0; again < 2; ++again) {
+        const TypeVerdict cached = InferTypeCached(loaded, identity, *state);
+        EXPECT_EQ(cached.type, verdict.type);
+        EXPECT_EQ(cached.similarity_ppm, verdict.similarity_ppm);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace culprit::guard::runtime

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Units of a thread: an iteration runs from a planned wait's return with ready
+// events to the loop's next wait. Where the loop has handlers it is cut into
+// sub-units at the plan's boundary contexts (handler, pipelined command), and
+// what lies outside of them, before the first and behind the last, is the tail,
+// one unit whose time is divided by the ready events.
+//
+// A unit that ends below the smallest threshold that it could have costs a
+// comparison. Above it: run delay is taken off, the type inferred, and a
+// violation reported, once per unit. A unit that began under one plan and ends
+// under another is dropped.
+//
+// All of it in the unit's own thread; culprit reads the UnitSlot beside it.
+#pragma once
+
+#include <cstdint>
+
+#include "guard/runtime/loaded_plan.h"
+#include "guard/runtime/thread_state.h"
+#include "guard/runtime/violation_report.h"
+
+namespace culprit::guard::runtime {
+
+// The wait at the head of the loop is entered with the stack pointer `sp` (of the
+// call, as the log has it). False: it lies deeper than the thread's base, and is
+// an ordinary wait of the unit.
+bool EnterLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& site, uint64_t sp);
+
+// It returns with so many ready events (0: nothing begins).
+void LeaveLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& site, uint64_t sp,
+                   uint32_t ready);
+
+// A boundary context was entered.
+void CrossBoundary(ThreadState& state, const GuardRecord& guard, const ContextRule& rule,
+                   const ReportPlace& place);
+
+// A guard was hit behind the unit's deadline.
+void PassDeadline(ThreadState& state, const ReportPlace& place);
+
+// The thread is no longer in a unit; what it was in does not count.
+void DropUnit(ThreadState& state);
+
+}  // namespace culprit::guard::runtime

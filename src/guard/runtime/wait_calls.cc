@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "guard/runtime/detours.h"
+#include "guard/runtime/wait_frame.h"
+#include "guard/runtime/wait_question.h"
+
+namespace culprit::guard::runtime {
+namespace {
+
+using wire::WaitCall;
+
+constexpr WaitSpec kWaits[] = {
+    {"epoll_wait", WaitCall::kEpoll, WaitShape::kTimeoutMs3},
+    {"epoll_pwait", WaitCall::kEpoll, WaitShape::kTimeoutMs3},
+    {"epoll_pwait2", WaitCall::kEpoll, WaitShape::kTimespec3},
+    {"poll", WaitCall::kPoll, WaitShape::kTimeoutMs2},
+    {"__poll_chk", WaitCall::kPoll, WaitShape::kTimeoutMs2},
+    {"ppoll", WaitCall::kPoll, WaitShape::kTimespec2},
+    {"__ppoll_chk", WaitCall::kPoll, WaitShape::kTimespec2},
+    {"select", WaitCall::kSelect, WaitShape::kTimeval4},
+    {"pselect", WaitCall::kSelect, WaitShape::kTimespec4},
+    {"accept", WaitCall::kAccept, WaitShape::kAccept},
+    {"accept4", WaitCall::kAccept, WaitShape::kAccept},
+    {"read", WaitCall::kRead, WaitShape::kRead},
+    {"__read_chk", WaitCall::kRead, WaitShape::kRead},
+    {"readv", WaitCall::kRead, WaitShape::kRead},
+    {"recv", WaitCall::kReceive, WaitShape::kReceiveFlags3},
+    {"__recv_chk", WaitCall::kReceive, WaitShape::kRead},
+    {"recvfrom", WaitCall::kReceive, WaitShape::kReceiveFlags3},
+    {"recvmsg", WaitCall::kReceive, WaitShape::kReceiveFlags2},
+    {"recvmmsg", WaitCall::kReceive, WaitShape::kReceiveMany},
+    {"pthread_cond_wait", WaitCall::kCondition, WaitShape::kCondition},
+    {"pthread_cond_timedwait", WaitCall::kCondition, WaitShape::kConditionTimed},
+    {"pthread_cond_clockwait", WaitCall::kCondition, WaitShape::kConditionTimed},
+    {"cnd_wait", WaitCall::kCondition, WaitShape::kCondition},
+    {"cnd_timedwait", WaitCall::kCondition, WaitShape::kConditionTimed},
+    {"sem_wait", WaitCall::kSemaphore, WaitShape::kSemaphore},
+    {"sem_timedwait", WaitCall::kSemaphore, WaitShape::kSemaphoreTimed},
+    {"sem_clockwait", WaitCall::kSemaphore, WaitShape::kSemaphoreTimed},
+    {"sleep", WaitCall::kSleep, WaitShape::kSleep},
+    {"usleep", WaitCall::kSleep, WaitShape::kSleep},
+    {"nanosleep", WaitCall::kSleep, WaitShape::kSleep},
+    {"clock_nanosleep", WaitCall::kSleep, WaitShape::kSleep},
+    {"pause", WaitCall::kSignal, WaitShape::kSignalAny},
+    {"sigsuspend", WaitCall::kSignal, WaitShape::kSignalAny},
+    {"sigwait", WaitCall::kSignal, WaitShape::kSignal},
+    {"sigwaitinfo", WaitCall::kSignal, WaitShape::kSignal},
+    {"sigtimedwait", WaitCall::kSignal, WaitShape::kTimespec2},
+    {"wait", WaitCall::kChild, WaitShape::kChild},
+    {"waitpid", WaitCall::kChild, WaitShape::kChildOptions2},
+    {"wait3", WaitCall::kChild, WaitShape::kChild},
+    {"wait4", WaitCall::kChild, WaitShape::kChildOptions2},
+    {"waitid", WaitCall::kChild, WaitShape::kChildOptions3},
+};
+constexpr size_t kWaitCount = sizeof(kWaits) / sizeof(kWaits[0]);
+
+uint64_t g_wait_originals[kWaitCount];
+DetouredCall g_wait_calls[kWaitCount];
+
+// All of them take at most six integers and return one: one replacement fits all.
+using AnyCall = long (*)(long, long, long, long, long, long);
+
+template <size_t kIndex>
+long WaitDetour(long a, long b, long c, long d, long e, long f) {
+  const CallArguments arguments = {{a, b, c, d, e, f}};
+  WaitFrame frame;
+  EnterWait(frame, kWaits[kIndex], arguments,
+            {CULPRIT_ENTRY_SP(), reinterpret_cast<uint64_t>(__builtin_return_address(0))});
+  const auto original = OriginalAs<AnyCall>(g_wait_originals[kIndex]);
+  const long result = original(a, b, c, d, e, f);
+  LeaveWait(frame, kWaits[kIndex], arguments, result);
+  return result;
+}
+
+template <size_t... kIndexes>
+void FillWaitCalls(std::index_sequence<kIndexes...>) {
+  ((g_wait_calls[kIndexes] = {kWaits[kIndexes].name, CodeAddress(&WaitDetour<kIndexes>),
+                              &g_wait_originals[kIndexes],
+                              static_cast<uint32_t>(kWaits[kIndexes].call)}),
+   ...);
+}
+
+}  // namespace
+
+std::span<const DetouredCall> WaitCalls() {
+  FillWaitCalls(std::make_index_sequence<kWaitCount>());
+  return g_wait_calls;
+}
+
+}  // namespace culprit::guard::runtime

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/runtime/wait_frame.h"
+
+#include "guard/runtime/process.h"
+#include "guard/runtime/session.h"
+#include "guard/runtime/thread_state.h"
+#include "guard/runtime/thread_times.h"
+#include "guard/runtime/training_log.h"
+#include "guard/runtime/unit_clock.h"
+#include "guard/runtime/unit_tracker.h"
+#include "guard/runtime/unwinder.h"
+#include "guard/runtime/violation_report.h"
+
+namespace culprit::guard::runtime {
+namespace {
+
+constexpr uint64_t kAlive = 0x6c69766577616974;
+
+bool IsInsideAnother(const ThreadState& state, const WaitFrame& frame) {
+  const WaitFrame* outer = state.wait;
+  return outer != nullptr &&
+         reinterpret_cast<uint64_t>(outer) > reinterpret_cast<uint64_t>(&frame) &&
+         outer->place.sp > frame.place.sp &&
+         outer->liveness == (kAlive ^ reinterpret_cast<uint64_t>(outer));
+}
+
+// A set of hashes; when it is full, stacks are no longer told.
+bool IsNewStack(ThreadState& state, const CallPlace& place) {
+  constexpr uint32_t kSize = sizeof(state.seen_stacks) / sizeof(uint64_t);
+  const uint64_t hash = ((place.site * 0x9e3779b97f4a7c15) ^ place.sp) | 1;
+  for (uint32_t i = 0; i < kSize; ++i) {
+    uint64_t& entry = state.seen_stacks[(hash >> 32 ^ i) % kSize];
+    if (entry == hash) return false;
+    if (entry != 0) continue;
+    if (state.stacks + 1 >= kSize) return false;
+    ++state.stacks;
+    entry = hash;
+    return true;
+  }
+  return false;
+}
+
+void LogStack(ThreadState& state, const CallPlace& place) {
+  const AddressRange& stack = StackOf(state, place.sp);
+  Registers registers = {};
+  if (!FindCaller(place.sp + kCfaAboveEntry, stack, registers)) return;
+  StackFrame frames[wire::kMaxFrames];
+  const uint32_t count = Unwind(registers, stack, true, frames, wire::kMaxFrames);
+  uint64_t words[1 + 2 * wire::kMaxFrames];
+  words[0] = LogWord(wire::LogKind::kStack, count, 0);
+  for (uint32_t i = 0; i < count; ++i) {
+    words[1 + 2 * i] = frames[i].pc;
+    words[2 + 2 * i] = frames[i].cfa == 0 ? 0 : frames[i].cfa - kCfaAboveEntry;
+  }
+  AppendLog(state, words, 1 + 2 * count);
+}
+
+void LogEnter(ThreadState& state, const WaitFrame& frame, const WaitSpec& spec,
+              const WaitQuestion& question) {
+  uint64_t flags = 0;
+  if (!question.blocks) flags |= wire::LogWait::kNonBlocking;
+  if (question.has_timeout) flags |= wire::LogWait::kTimeout;
+  const uint64_t now_ns = MonotonicNs();
+  const uint64_t words[] = {
+      LogWord(wire::LogKind::kWaitEnter, static_cast<uint64_t>(spec.call), frame.place.sp >> 4),
+      now_ns, question.object, frame.place.site, flags};
+  AppendLog(state, words, 5);
+  if (question.blocks && IsNewStack(state, frame.place)) LogStack(state, frame.place);
+  FlushLogIfOld(state, now_ns);
+}
+
+void EnterTraining(ThreadState& state, WaitFrame& frame, const WaitSpec& spec,
+                   const CallArguments& arguments) {
+  if (state.in_runtime || IsInsideAnother(state, frame)) return;
+  const WaitQuestion question = AskAll(spec, arguments);
+  if (!question.of_interest) return;
+  frame.object = question.object;
+  if (question.is_read && !question.blocks) {
+    frame.reads = true;
+    return;
+  }
+  LogEnter(state, frame, spec, question);
+  frame.logged = true;
+  frame.liveness = kAlive ^ reinterpret_cast<uint64_t>(&frame);
+  state.wait = &frame;
+}
+
+void LeaveTraining(ThreadState& state, const WaitFrame& frame, const WaitSpec& spec,
+                   const CallArguments& arguments, long result) {
+  const uint64_t bytes = BytesRead(spec, arguments, result);
+  if (frame.reads) {
+    const uint64_t words[] = {LogWord(wire::LogKind::kRead, 0, bytes), frame.object};
+    if (bytes > 0) AppendLog(state, words, 2);
+    return;
+  }
+  if (!frame.logged) return;
+  const uint64_t words[] = {LogWord(wire::LogKind::kWaitExit, static_cast<uint64_t>(spec.call),
+                                    ReadyEvents(spec, result)),
+                            MonotonicNs(), static_cast<uint64_t>(result), bytes};
+  AppendLog(state, words, 4);
+}
+
+// To know whether a descriptor blocks it must be asked.
+bool NeedsSystemCall(const WaitSpec& spec) {
+  return spec.call == wire::WaitCall::kAccept || spec.call == wire::WaitCall::kRead ||
+         spec.call == wire::WaitCall::kReceive;
+}
+
+bool IsGuarding(const LoadedPlan& plan) {
+  return plan.mode == wire::Mode::kGuard || plan.mode == wire::Mode::kCalibrate;
+}
+
+}  // namespace
+
+void EnterWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& arguments,
+               const CallPlace& place) {
+  const LoadedPlan* plan = CurrentPlan();
+  if (plan == nullptr) return;
+  frame.place = place;
+  if (IsGuarding(*plan)) {
+    const SiteRule* site = FindSite(*plan, place.site);
+    if (site == nullptr || site->call != static_cast<uint32_t>(spec.call) ||
+        (NeedsSystemCall(spec) && AreSystemCallsSealed()) || !MayBlock(spec, arguments)) {
+      return;
+    }
+    ThreadState* state = ThisThread();
+    if (state == nullptr || state->in_runtime) return;
+    frame.logged = EnterLoopWait(*state, *plan, *site, place.sp);
+  } else if (IsTraining()) {
+    if (ThreadState* state = ThisThread(); state != nullptr) {
+      EnterTraining(*state, frame, spec, arguments);
+    }
+  }
+  if (HasWork()) DoWork();
+}
+
+void LeaveWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& arguments,
+               long result) {
+  if (!frame.logged && !frame.reads) return;
+  frame.liveness = 0;
+  const LoadedPlan* plan = CurrentPlan();
+  ThreadState* state = ThisThread();
+  if (plan == nullptr || state == nullptr) return;
+  if (state->wait == &frame) state->wait = nullptr;
+  if (plan->mode == wire::Mode::kTrain) {
+    LeaveTraining(*state, frame, spec, arguments, result);
+  } else if (IsGuarding(*plan) && frame.logged) {
+    const SiteRule* site = FindSite(*plan, frame.place.site);
+    if (site == nullptr || site->call != static_cast<uint32_t>(spec.call)) return;
+    LeaveLoopWait(*state, *plan, *site, frame.place.sp, ReadyEvents(spec, result));
+  }
+}
+
+}  // namespace culprit::guard::runtime

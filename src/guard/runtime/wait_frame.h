@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A wait call in progress: what the runtime does before and after it. The frame
+// lies on the call's own stack. A call that is left by longjmp, by an exception
+// or by cancellation never comes to LeaveWait: the next wait finds its frame dead.
+//
+// In guard mode a call that is no site of the plan costs one look into a hash. In
+// training everything is logged; calls that the C library makes inside of its own
+// calls (sleep and nanosleep) are part of the outer one.
+#pragma once
+
+#include <cstdint>
+
+#include "guard/runtime/wait_question.h"
+
+namespace culprit::guard::runtime {
+
+// Where a detoured call was made.
+struct CallPlace {
+  uint64_t sp;    // stack pointer at entry of the call
+  uint64_t site;  // return address
+};
+
+struct WaitFrame {
+  uint64_t liveness = 0;  // says that the frame is one
+  CallPlace place = {};
+  bool logged = false;  // kWaitEnter was: kWaitExit is due
+  bool reads = false;   // a read that is no boundary
+  uint64_t object = 0;
+};
+
+void EnterWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& arguments,
+               const CallPlace& place);
+void LeaveWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& arguments, long result);
+
+// The stack pointer at entry of the function that this stands in.
+#define CULPRIT_ENTRY_SP() \
+  (reinterpret_cast<uint64_t>(__builtin_dwarf_cfa()) - culprit::guard::runtime::kCfaAboveEntry)
+#if defined(__aarch64__)
+inline constexpr uint64_t kCfaAboveEntry = 0;
+#else
+inline constexpr uint64_t kCfaAboveEntry = 8;
+#endif
+
+}  // namespace culprit::guard::runtime

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/runtime/x86_trampoline.h"
+
+#include <algorithm>
+
+#include "guard/runtime/x86_instruction.h"
+
+namespace culprit::guard::runtime::x86 {
+namespace {
+
+constexpr uint32_t kJumpBytes = 5;
+
+EntryPatch Refused(PatchOutcome outcome) {
+  EntryPatch patch;
+  patch.outcome = outcome;
+  return patch;
+}
+
+bool IsLinkerStub(std::span<const uint8_t> code) {
+  if (code.size() >= 2 && code[0] == 0xf2) code = code.subspan(1);  // bnd
+  // push GOT[1] opens .plt; the others jump through the GOT.
+  return code.size() >= 2 && code[0] == 0xff && (code[1] == 0x35 || code[1] == 0x25);
+}
+
+// Do the function's own jumps come into what will be replaced?
+PatchOutcome CheckJumps(const EntrySite& site, uint32_t patch_offset) {
+  const uint64_t at = site.entry + patch_offset;
+  for (size_t offset = 0; offset < site.code.size();) {
+    const Instruction instruction = Decode(site.code.subspan(offset));
+    if (instruction.length == 0) return PatchOutcome::kUnrelocatable;
+    offset += instruction.length;
+    if (instruction.flow != Flow::kJump && instruction.flow != Flow::kCondition &&
+        instruction.flow != Flow::kLoop && instruction.flow != Flow::kTransaction) {
+      continue;
+    }
+    const uint64_t target = site.entry + offset + static_cast<uint64_t>(instruction.relative);
+    if (target >= site.entry && target <= at) return PatchOutcome::kLoopHead;
+    if (target > at && target < at + kJumpBytes) return PatchOutcome::kJumpTarget;
+  }
+  const uint64_t* jump =
+      std::lower_bound(site.jumps.data(), site.jumps.data() + site.jumps.size(), site.entry);
+  const bool comes_in = jump != site.jumps.data() + site.jumps.size() && *jump < at + kJumpBytes;
+  return comes_in ? PatchOutcome::kJumpTarget : PatchOutcome::kPatched;
+}
+
+// Padding is never executed, so it need not be moved; but it must be padding.
+bool CoversPadding(std::span<const uint8_t> padding, size_t bytes) {
+  for (size_t offset = 0; offset < bytes;) {
+    const Instruction instruction = Decode(padding.subspan(offset));
+    const bool filler = instruction.length != 0 && (instruction.nop || instruction.opcode == 0xcc);
+    if (!filler) return false;
+    offset += instruction.length;
+  }
+  return true;
+}
+
+// Moves the instructions under the jump. `ends`: the last of them does not go on.
+PatchOutcome MoveWindow(const EntrySite& site, EntryPatch& patch, CodeBuffer& out) {
+  size_t moved = 0;
+  bool ends = false;
+  uint32_t instructions = 0;
+  const auto code = site.code.subspan(patch.offset);
+  while (moved < kJumpBytes && !ends && moved < code.size()) {
+    const Instruction instruction = Decode(code.subspan(moved));
+    if (instruction.length == 0) return PatchOutcome::kUnrelocatable;
+    // A return address inside the replaced bytes would be returned to.
+    if (instruction.flow == Flow::kIndirectCall && moved + instruction.length < kJumpBytes) {
+      return PatchOutcome::kUnrelocatable;
+    }
+    const PatchOutcome outcome =
+        Relocate(code.subspan(moved, instruction.length), site.entry + patch.offset + moved, out);
+    if (outcome != PatchOutcome::kPatched) return outcome;
+    ends = instruction.flow == Flow::kJump || instruction.flow == Flow::kIndirectJump ||
+           instruction.flow == Flow::kEnd;
+    moved += instruction.length;
+    ++instructions;
+  }
+  patch.one_instruction = instructions == 1 && moved >= kJumpBytes;
+  if (moved < kJumpBytes) {
+    const bool fits = ends && moved == code.size() &&
+                      (site.checked || CoversPadding(site.padding, kJumpBytes - moved));
+    if (!fits) return PatchOutcome::kTooShort;
+  }
+  if (ends) return PatchOutcome::kPatched;
+  const auto distance =
+      static_cast<int64_t>(site.entry + patch.offset + moved - (out.here() + kJumpBytes));
+  if (distance != static_cast<int32_t>(distance)) return PatchOutcome::kFar;
+  out.Byte(0xe9);
+  out.Word(static_cast<uint32_t>(distance));
+  return PatchOutcome::kPatched;
+}
+
+void EmitConstant(uint8_t rex, uint8_t opcode, uint64_t value, CodeBuffer& out) {
+  out.All(rex, opcode);  // movabs
+  out.Long(value);
+}
+
+void EmitSaveFlags(CodeBuffer& out) { out.All(0x9f, 0x0f, 0x90, 0xc0); }  // lahf; seto al
+// add al, 127 sets the overflow flag if al was 1; sahf brings back the others.
+void EmitRestoreFlags(CodeBuffer& out) { out.All(0x04, 0x7f, 0x9e); }
+
+// rax rdx rsi rdi r8 r9 r10 r11, flags, and eight bytes for the alignment: 80
+// bytes on top of rcx, which the caller of this pushed.
+constexpr uint8_t kSavedBytes = 88;
+void EmitSave(CodeBuffer& out) {
+  out.All(0x50, 0x52, 0x56, 0x57, 0x41, 0x50, 0x41, 0x51, 0x41, 0x52, 0x41, 0x53);
+  EmitSaveFlags(out);
+  out.All(0x50, 0x48, 0x8d, 0x64, 0x24, 0xf8);  // push rax; lea rsp, [rsp - 8]
+}
+void EmitRestore(CodeBuffer& out) {
+  out.All(0x48, 0x8d, 0x64, 0x24, 0x08, 0x58);  // lea rsp, [rsp + 8]; pop rax
+  EmitRestoreFlags(out);
+  out.All(0x41, 0x5b, 0x41, 0x5a, 0x41, 0x59, 0x41, 0x58, 0x5f, 0x5e, 0x5a, 0x58);
+}
+constexpr uint8_t kPushRcx = 0x51, kPopRcx = 0x59;
+
+void EmitCall(uint64_t function, CodeBuffer& out) {
+  EmitConstant(0x48, 0xb8, function, out);  // mov rax, function
+  out.All(0xff, 0xd0);                      // call rax
+}
+
+void EmitTraining(const Hook& hook, CodeBuffer& out) {
+  out.Byte(kPushRcx);
+  EmitSave(out);
+  out.All(0x48, 0x8d, 0x74, 0x24, kSavedBytes);  // lea rsi, [rsp + 88]
+  EmitConstant(0x48, 0xbf, hook.argument, out);  // mov rdi, id
+  EmitCall(hook.function, out);
+  EmitRestore(out);
+  out.Byte(kPopRcx);
+}
+
+// push rcx; rcx = the thread's slot; jrcxz, which changes no flags. Returns where
+// its distance stands, to be filled in by Land.
+bool EmitSlotTest(int64_t offset, CodeBuffer& out, size_t& skip) {
+  if (offset != static_cast<int32_t>(offset)) return false;
+  out.All(kPushRcx, 0x64, 0x48, 0x8b, 0x0c, 0x25);  // mov rcx, fs:[offset]
+  out.Word(static_cast<uint32_t>(offset));
+  out.All(0xe3, 0);
+  skip = out.size() - 1;
+  return true;
+}
+bool Land(size_t skip, CodeBuffer& out) {
+  const size_t distance = out.size() - skip - 1;
+  const auto byte = static_cast<uint8_t>(distance);
+  out.Overwrite(skip, &byte, 1);
+  return distance < 128;
+}
+
+bool EmitGuard(const Hook& hook, const SlotLayout& layout, CodeBuffer& out) {
+  size_t skip = 0;
+  if (!EmitSlotTest(layout.slot_offset, out, skip)) return false;
+  EmitSave(out);
+  out.All(0x48, 0x89, 0xcf);                     // mov rdi, rcx
+  out.All(0x48, 0x8d, 0x74, 0x24, kSavedBytes);  // lea rsi, [rsp + 88]
+  out.All(0x48, 0x8b, 0x54, 0x24, kSavedBytes);  // mov rdx, [rsp + 88]
+  EmitConstant(0x48, 0xb9, hook.argument, out);  // mov rcx, record
+  EmitCall(hook.function, out);
+  EmitRestore(out);
+  const bool near = Land(skip, out);
+  out.Byte(kPopRcx);
+  return near;
+}
+
+// not and lea change no flags: rcx = (entry sp - 8) - base_sp + depth, 0 in the
+// context. A call leaves the stack pointer 8 bytes above a multiple of 16.
+bool EmitOneContext(const Hook& hook, const SlotLayout& layout, CodeBuffer& out) {
+  constexpr int64_t kPushed = 16;  // rcx, rdx
+  const int64_t constant = int64_t{hook.depth} + kPushed - 8 + 1;
+  const uint64_t byte_offset = uint64_t{layout.contexts_offset} + hook.bit / 8;
+  size_t no_slot = 0;
+  if (constant != static_cast<int32_t>(constant) || byte_offset > INT32_MAX ||
+      layout.base_sp_offset > INT32_MAX || !EmitSlotTest(layout.slot_offset, out, no_slot)) {
+    return false;
+  }
+  out.All(0x52, 0x48, 0x89, 0xca, 0x48, 0x8b, 0x8a);  // push rdx; mov rdx, rcx; mov rcx, [rdx + ]
+  out.Word(layout.base_sp_offset);
+  out.All(0x48, 0xf7, 0xd1, 0x48, 0x8d, 0x8c, 0x0c);  // not rcx; lea rcx, [rsp + rcx + ]
+  out.Word(static_cast<uint32_t>(constant));
+  out.All(0xe3, 0x02, 0xeb, 0);  // jrcxz over the next; jmp to the end
+  const size_t elsewhere = out.size() - 1;
+  out.Byte(0x50);  // push rax
+  EmitSaveFlags(out);
+  out.All(0x80, 0x8a);  // or byte [rdx + ], imm8
+  out.Word(static_cast<uint32_t>(byte_offset));
+  out.Byte(static_cast<uint8_t>(1u << hook.bit % 8));
+  EmitRestoreFlags(out);
+  out.Byte(0x58);  // pop rax
+  const bool near = Land(elsewhere, out);
+  out.Byte(0x5a);  // pop rdx
+  const bool also_near = Land(no_slot, out);
+  out.Byte(kPopRcx);
+  return near && also_near;
+}
+
+// The way to the replacement, then the callable original.
+void EmitDetour(const Hook& hook, CodeBuffer& out, EntryPatch& patch) {
+  out.All(0x3e, 0xff, 0x25, 0, 0, 0, 0);  // notrack jmp [rip + 0]
+  out.Long(hook.function);
+  patch.original = out.here();
+  out.All(0xf3, 0x0f, 0x1e, 0xfa);  // endbr64
+}
+
+bool EmitHook(const Hook& hook, const SlotLayout& layout, CodeBuffer& out, EntryPatch& patch) {
+  switch (hook.kind) {
+    case HookKind::kTraining:
+      EmitTraining(hook, out);
+      return true;
+    case HookKind::kGuard:
+      return EmitGuard(hook, layout, out);
+    case HookKind::kOneContext:
+      return EmitOneContext(hook, layout, out);
+    case HookKind::kDetour:
+      EmitDetour(hook, out, patch);
+      return true;
+    case HookKind::kNothing:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+EntryPatch WriteTrampoline(const EntrySite& site, const Hook& hook, const SlotLayout& layout,
+                           CodeBuffer& out) {
+  EntryPatch patch;
+  patch.offset = IsEndbr64(site.code) ? 4 : 0;
+  patch.size = kJumpBytes;
+  if (site.code.size() <= patch.offset) return Refused(PatchOutcome::kTooShort);
+  if (IsLinkerStub(site.code.subspan(patch.offset))) return Refused(PatchOutcome::kPlt);
+  const PatchOutcome jumps = site.checked ? PatchOutcome::kPatched : CheckJumps(site, patch.offset);
+  if (jumps != PatchOutcome::kPatched) return Refused(jumps);
+
+  const uint64_t at = site.entry + patch.offset;
+  if (at / 64 != (at + kJumpBytes - 1) / 64) return Refused(PatchOutcome::kStraddles);
+  const auto distance = static_cast<int64_t>(out.here() - (site.entry + patch.offset + kJumpBytes));
+  if (distance != static_cast<int32_t>(distance)) return Refused(PatchOutcome::kFar);
+  const auto relative = static_cast<int32_t>(distance);
+  patch.jump[0] = 0xe9;
+  std::memcpy(patch.jump + 1, &relative, sizeof(relative));
+  if (!EmitHook(hook, layout, out, patch)) return Refused(PatchOutcome::kUnrelocatable);
+  const PatchOutcome moved = MoveWindow(site, patch, out);
+  if (moved != PatchOutcome::kPatched) return Refused(moved);
+  return out.full() ? Refused(PatchOutcome::kNoMemory) : patch;
+}
+
+}  // namespace culprit::guard::runtime::x86

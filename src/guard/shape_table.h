@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ShapeTable: the distinct units of a training. A unit is told entry by entry;
+// its call tree follows from the stack pointers alone (an entry at or above a
+// frame's stack pointer means that the frame is gone; a tail call enters at the
+// same one and replaces it). Of the tree only the set of places <call path, depth>
+// stays; units with equal sets are one shape with a count.
+//
+// A path that occurs at more than kMaxDepths depths (memory on the stack whose
+// size depends on data) keeps one place of variable depth. When the shapes exceed
+// their number or the memory, those seen least are dropped and counted. An entry
+// costs two small hash lookups, a unit a sort of its places.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "guard/profile.h"
+
+namespace culprit::guard {
+
+// By loop, kind, falling number of units, places.
+bool ShapeBefore(const UnitShape& x, const UnitShape& y);
+
+class ShapeTable {
+ public:
+  static constexpr size_t kMaxDepths = 8;
+  static constexpr size_t kMaxFrames = 128;  // deeper ones hang under the last of these
+
+  ShapeTable(uint64_t max_shapes, uint64_t memory_bytes)
+      : max_shapes_(max_shapes), memory_bytes_(memory_bytes) {}
+
+  // Two units may be open at a time: the running one, and one of several parts.
+  enum Open : uint32_t { kRunning = 0, kParts = 1 };
+
+  // The call stack of an iteration begins empty; it outlives its sub-units.
+  void BeginIteration() { stack_.clear(); }
+  void Enter(uint32_t function, int32_t depth16, Open unit);
+  // What was entered in it since the last EndUnit or DropUnit.
+  void EndUnit(Open unit, wire::UnitKind kind, uint32_t loop, uint32_t half);
+  void DropUnit(Open unit);
+
+  // Shapes in the order of ShapeBefore; the table is empty then.
+  void MoveTo(Profile& profile);
+
+ private:
+  struct Frame {
+    int32_t depth16 = 0;
+    uint32_t path = 0;
+  };
+  struct PathState {
+    uint32_t function = 0;
+    uint32_t parent = kNoIndex;
+    int32_t last_depth16 = 0;
+    uint32_t last_place = kNoIndex;
+    uint32_t depths = 0;
+  };
+  struct Key {
+    uint32_t kind = 0;
+    uint32_t loop = 0;
+    std::vector<uint32_t> places;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const;
+  };
+  struct Value {
+    uint64_t units[2] = {0, 0};
+    std::vector<uint64_t> hits;
+  };
+  uint32_t ChildOf(uint32_t path, uint32_t function);
+  uint32_t PlaceOf(uint32_t path, int32_t depth16);
+  void DropRare();
+
+  uint64_t max_shapes_;
+  uint64_t memory_bytes_;
+  uint64_t used_bytes_ = 0;
+  std::vector<Frame> stack_;
+  std::vector<PathState> paths_;
+  FlatMap<uint64_t, uint32_t> children_;       // path + 1 and function -> path + 1
+  std::vector<Place> places_;                  // depth in units of 16 bytes
+  FlatMap<uint64_t, uint32_t> place_numbers_;  // path and depth -> place + 1
+  struct OpenUnit {
+    std::vector<uint32_t> stamp;  // by place: number in the unit + 1, if entered
+    std::vector<uint32_t> places;
+    std::vector<uint64_t> hits;
+  };
+  OpenUnit open_[2];
+  std::vector<uint32_t> order_;
+  std::unordered_map<Key, Value, KeyHash> shapes_;
+  uint64_t dropped_shapes_ = 0;
+  uint64_t dropped_units_ = 0;
+};
+
+}  // namespace culprit::guard

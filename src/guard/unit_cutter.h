@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// UnitCutter: a visitor of IterationWalk that cuts iterations into units and puts
+// them into a ShapeTable, as the runtime cuts them (runtime/wire.h): the entry of
+// a handler, or of a command inside one, ends what was and begins a unit; a tail
+// context after a handler ends that. What precedes the first handler and what
+// follows the last is one unit, the iteration's tail. A loop without handlers has
+// its iterations as units.
+//
+// Alternating runs of kRun iterations of a thread are the two halves by which the
+// choice of guards is judged. One thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "guard/profile.h"
+#include "guard/shape_table.h"
+#include "guard/sub_units.h"
+
+namespace culprit::guard {
+
+struct LoopTotals {
+  uint64_t iterations = 0;
+  uint64_t ready_events = 0;
+  uint64_t train_ns = 0;
+  uint64_t entries = 0;
+};
+
+class UnitCutter {
+ public:
+  UnitCutter(const std::vector<SubUnitLevels>& levels, ShapeTable& table);
+
+  void BeginThread() { iterations_ = 0; }
+
+  void Begin(uint32_t loop, uint64_t ready, uint64_t bytes);
+  void Enter(uint32_t function, int32_t depth16) {
+    ++entries_;
+    if (cuts_ != nullptr) {
+      const uint64_t key = uint64_t{function} << 32 | static_cast<uint32_t>(depth16 * 16);
+      if (const Cut* cut = cuts_->Find(key); cut != nullptr) Take(*cut);
+    }
+    table_.Enter(function, depth16, OpenOf(kind_));
+  }
+  void Read(uint64_t) {}
+  void End(uint64_t dur_ns, bool complete);
+
+  const std::vector<LoopTotals>& totals() const { return totals_; }
+  uint64_t units() const { return units_; }
+
+ private:
+  static constexpr uint64_t kRun = 16;
+  enum class Cut : uint32_t { kHandler, kCommand, kTail };
+  using Cuts = FlatMap<uint64_t, Cut>;
+  void Take(Cut cut);
+  void Close(wire::UnitKind next);
+  void Count(wire::UnitKind kind);
+  static ShapeTable::Open OpenOf(wire::UnitKind kind) {
+    return kind == wire::UnitKind::kTail ? ShapeTable::kParts : ShapeTable::kRunning;
+  }
+
+  ShapeTable& table_;
+  std::vector<Cuts> of_loop_;
+  std::vector<LoopTotals> totals_;
+  const Cuts* cuts_ = nullptr;  // of the loop, if it has any
+  uint32_t loop_ = 0;
+  wire::UnitKind kind_ = wire::UnitKind::kIteration;
+  bool handled_ = false;  // a handler of this iteration was entered
+  uint64_t ready_ = 0;
+  uint64_t entries_ = 0;
+  uint64_t iterations_ = 0;
+  uint64_t units_ = 0;
+};
+
+}  // namespace culprit::guard

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/unit_watch.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "guard/proc_file.h"
+
+namespace culprit::guard {
+namespace {
+
+// The runtime's record of a unit comes through the ring within a round or two; a
+// look that nobody asked for by then was at a unit that kept its threshold.
+constexpr uint64_t kKeepLooksNs = 10'000'000'000;
+// The slot's begin and the record's differ by rounding and by what the runtime
+// takes off for itself.
+constexpr uint64_t kRoundingNs = 100'000;
+
+}  // namespace
+
+ThreadLife ReadThreadLife(int64_t pid, int64_t tid) {
+  const auto text = ReadProcFile(ProcPath(pid, "task/" + std::to_string(tid) + "/schedstat"));
+  if (!text.ok()) return {};
+  char* rest = nullptr;
+  ThreadLife life;
+  life.cpu_ns = std::strtoull(text.value().c_str(), &rest, 10);
+  life.run_delay_ns = std::strtoull(rest, nullptr, 10);
+  return life;
+}
+
+std::vector<HungUnit> UnitWatch::Round(const GuardedProcess& process, const ProcessImage& image,
+                                       uint64_t now_ns) {
+  std::vector<HungUnit> hanging;
+  for (OpenUnit& unit : process.OpenUnits(now_ns)) {
+    if (unit.allowed_ns == 0 || unit.elapsed_ns < unit.allowed_ns) continue;
+    const uint64_t delay_ns = ReadThreadLife(process.pid(), unit.tid).run_delay_ns;
+    const bool known = unit.run_delay_ns != 0 && delay_ns > unit.run_delay_ns;
+    unit.run_delay_ns = known ? std::min(delay_ns - unit.run_delay_ns, unit.elapsed_ns) : 0;
+    // A thread that had no CPU is not slow, and to stop it would make it so.
+    if (unit.elapsed_ns - unit.run_delay_ns < unit.allowed_ns) continue;
+    Watched& watched = watched_[{process.pid(), unit.tid}];
+    if (watched.begin_ns != unit.begin_ns) {
+      watched.begin_ns = unit.begin_ns;
+      watched.rounds = 0;
+      watched.next_round = 1;
+      std::erase_if(watched.looks,
+                    [&](const UnitLook& look) { return look.time_ns + kKeepLooksNs < now_ns; });
+    }
+    ++watched.rounds;
+    if (watched.rounds >= watched.next_round && watched.looks.size() < kMaxLooks) {
+      watched.next_round *= 2;
+      auto stack = stacks_.Take(process.pid(), unit.tid, image);
+      if (stack.ok()) {
+        watched.looks.push_back({.time_ns = now_ns, .stack = std::move(stack).value()});
+      }
+    }
+    const bool hangs =
+        unit.elapsed_ns - unit.run_delay_ns >= options_.hang_ns && watched.rounds > 2;
+    if (!hangs || watched.hung_begin_ns == unit.begin_ns) continue;
+    watched.hung_begin_ns = unit.begin_ns;
+    HungUnit hung;
+    hung.unit = unit;
+    std::copy_if(watched.looks.begin(), watched.looks.end(), std::back_inserter(hung.looks),
+                 [&](const UnitLook& look) { return look.time_ns >= unit.begin_ns; });
+    hanging.push_back(std::move(hung));
+  }
+  return hanging;
+}
+
+UnitWatch::Seen UnitWatch::Take(int64_t pid, int64_t tid, uint64_t begin_ns, uint64_t end_ns) {
+  Seen seen;
+  const auto found = watched_.find({pid, tid});
+  if (found == watched_.end()) return seen;
+  Watched& watched = found->second;
+  const auto within = [&](uint64_t time_ns) {
+    return time_ns + kRoundingNs >= begin_ns && time_ns <= end_ns + kRoundingNs;
+  };
+  for (UnitLook& look : watched.looks) {
+    if (!within(look.time_ns)) continue;
+    seen.held_ns += look.stack.held_ns;
+    seen.looks.push_back(std::move(look));
+  }
+  std::erase_if(watched.looks, [&](const UnitLook& look) { return look.time_ns <= end_ns; });
+  seen.hung = watched.hung_begin_ns != 0 && within(watched.hung_begin_ns);
+  return seen;
+}
+
+void UnitWatch::Forget(int64_t pid) {
+  std::erase_if(watched_, [&](const auto& entry) { return entry.first.first == pid; });
+}
+
+}  // namespace culprit::guard
