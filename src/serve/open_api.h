@@ -59,6 +59,32 @@ inline constexpr std::string_view kOpenApi = R"json({
         }
       }
     },
+    "/api/v1/pushes/{sha256}": {
+      "parameters": [ { "name": "sha256", "in": "path", "required": true, "schema": { "type": "string", "pattern": "^[0-9a-f]{64}$" } } ],
+      "get": {
+        "summary": "How much of a trace is here, by the SHA-256 of its bytes",
+        "responses": {
+          "200": { "description": "state: whole or part; bytes that are here of a part", "content": { "application/json": {} } },
+          "403": { "description": "no uploads here" }
+        }
+      },
+      "put": {
+        "summary": "Goes on with a native trace where it stopped; only where uploads are allowed",
+        "parameters": [
+          { "name": "X-Culprit-Offset", "in": "header", "required": true, "schema": { "type": "integer" } },
+          { "name": "X-Culprit-Size", "in": "header", "required": true, "schema": { "type": "integer" } },
+          { "name": "X-Culprit-Name", "in": "header", "required": true, "schema": { "type": "string" } }
+        ],
+        "requestBody": { "required": true, "content": { "application/octet-stream": {} } },
+        "responses": {
+          "200": { "description": "the whole trace is in the corpus" },
+          "400": { "description": "not understood" }, "403": { "description": "no uploads here" },
+          "409": { "description": "another number of bytes is here: ask again" },
+          "413": { "description": "too large" }, "422": { "description": "not what its hash says, or no trace" },
+          "507": { "description": "no room" }
+        }
+      }
+    },
     "/api/v1/openapi.json": {
       "get": { "summary": "This description", "responses": { "200": { "description": "OpenAPI 3" } } }
     }

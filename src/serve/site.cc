@@ -15,6 +15,7 @@
 #include "corpus/corpus.h"
 #include "page/page.h"
 #include "serve/open_api.h"
+#include "serve/pushes.h"
 #include "serve/snapshot.h"
 #include "serve/upload.h"
 #include "stackmine/signature_store.h"
@@ -52,7 +53,8 @@ class CorpusSite : public Site, private UploadQueue {
       : options_(std::move(options)),
         page_(std::make_shared<const std::string>(page::MakeServedPage(bundle))),
         policy_(page::ContentSecurityPolicy(bundle, true)),
-        spool_(options_.corpus + "/uploads") {}
+        spool_(options_.corpus + "/uploads"),
+        pushes_(options_.corpus, spool_, options_.max_upload_bytes) {}
   ~CorpusSite() override {
     {
       const std::lock_guard lock(mutex_);
@@ -86,6 +88,7 @@ class CorpusSite : public Site, private UploadQueue {
   const std::shared_ptr<const std::string> page_;
   const std::string policy_;
   const std::string spool_;
+  Pushes pushes_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
@@ -122,11 +125,14 @@ bool CorpusSite::MayAsk(const HttpRequest& request, HttpResponse& refusal) const
 
 std::unique_ptr<BodySink> CorpusSite::Sink(const HttpRequest& request) {
   constexpr std::string_view kTraces = "/api/v1/traces/";
+  constexpr std::string_view kPushes = "/api/v1/pushes/";
   HttpResponse refusal;
-  if (!options_.uploads || request.method != "PUT" || !request.path.starts_with(kTraces) ||
-      !MayAsk(request, refusal)) {
-    return nullptr;
+  if (!options_.uploads || request.method != "PUT" || !MayAsk(request, refusal)) return nullptr;
+  if (request.path.starts_with(kPushes)) {
+    const std::string sha256 = request.path.substr(kPushes.size());
+    return Pushes::IsName(sha256) ? pushes_.Take(request, sha256) : nullptr;
   }
+  if (!request.path.starts_with(kTraces)) return nullptr;
   const Result<std::string> name = CleanTraceName(request.path.substr(kTraces.size()));
   if (!name.ok()) return nullptr;
   return MakeUploadSink(spool_, name.value(), options_.max_upload_bytes, *this);
@@ -159,8 +165,15 @@ HttpResponse CorpusSite::AnswerApi(const HttpRequest& request, std::string_view 
     const Result<std::string> name = CleanTraceName(what.substr(7));
     return TextResponse(400, (name.ok() ? "the upload is empty" : name.error().message) + "\n");
   }
+  if (what.starts_with("pushes/") && (reads || request.method == "PUT")) {
+    if (!options_.uploads) return TextResponse(403, "this server takes no uploads\n");
+    const std::string sha256(what.substr(7));
+    if (!Pushes::IsName(sha256)) return TextResponse(400, "a push is known by its SHA-256\n");
+    return reads ? pushes_.State(sha256) : TextResponse(400, "the piece is empty\n");
+  }
   const bool known = what == "status" || what == "signatures" || what == "openapi.json" ||
-                     what.starts_with("parts/") || what.starts_with("traces/");
+                     what.starts_with("parts/") || what.starts_with("traces/") ||
+                     what.starts_with("pushes/");
   return known ? TextResponse(405, "not with this method\n")
                : TextResponse(404, "there is no such thing in the API\n");
 }
