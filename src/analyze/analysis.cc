@@ -2,6 +2,7 @@
 #include "analyze/analysis.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "causality/gather.h"
@@ -33,17 +34,35 @@ std::vector<uint32_t> ScenariosToContrast(const Analysis& analysis, size_t most)
   return order;
 }
 
-Status FindCauses(const AnalysisOptions& options, Analysis& analysis, Progress& progress) {
-  causality::GatherOptions gather;
-  gather.extract.automatic = options.gather.reduce.automatic;
-  gather.extract.always_automatic = options.gather.reduce.always_automatic;
-  gather.extract.scenarios = options.gather.reduce.scenarios;
-  gather.max_memory_bytes = options.gather.max_memory_bytes;
-  gather.jobs = options.gather.jobs;
+causality::ExtractOptions ExtractionOf(const AnalysisOptions& options) {
+  causality::ExtractOptions extract;
+  extract.automatic = options.gather.reduce.automatic;
+  extract.always_automatic = options.gather.reduce.always_automatic;
+  extract.scenarios = options.gather.reduce.scenarios;
+  return extract;
+}
+
+// Both kinds of evidence from one reading of the traces.
+Result<causality::Evidence> GatherBoth(const AnalysisOptions& options, Analysis& analysis,
+                                       Progress& progress) {
+  if (options.gather_elsewhere) {
+    CULPRIT_ASSIGN(BothEvidence both,
+                   options.gather_elsewhere(options.gather.reduce, ExtractionOf(options)));
+    analysis.evidence = std::move(both.mine);
+    return std::move(both.causes);
+  }
+  stackmine::EvidenceCollector mined(options.gather.reduce);
+  causality::EvidenceCollector causes(ExtractionOf(options), options.gather.use_summaries);
+  const std::array<corpus::Collector*, 2> collectors = {&mined, &causes};
+  CULPRIT_ASSIGN(analysis.gathered,
+                 corpus::Gather(analysis.path, collectors, options.gather.loop(), progress));
+  analysis.evidence = mined.Take();
+  return causes.Take();
+}
+
+void FindCauses(const AnalysisOptions& options, const causality::Evidence& evidence,
+                Analysis& analysis) {
   const std::vector<uint32_t> scenarios = ScenariosToContrast(analysis, options.contrasts);
-  gather.extract.chains = !scenarios.empty();
-  CULPRIT_ASSIGN(const causality::Evidence evidence,
-                 causality::GatherEvidence(analysis.path, gather, progress));
   analysis.impact =
       causality::MeasureImpact(evidence, {.resamples = 0, .jobs = options.gather.jobs});
   for (const uint32_t scenario : scenarios) {
@@ -60,7 +79,6 @@ Status FindCauses(const AnalysisOptions& options, Analysis& analysis, Progress& 
       analysis.contrasts.push_back({.scenario = scenario, .result = std::move(found).value()});
     }
   }
-  return Status();
 }
 
 }  // namespace
@@ -91,13 +109,13 @@ Result<Analysis> Analyze(const std::string& path, const AnalysisOptions& options
   analysis.is_corpus = std::filesystem::is_directory(path, code);
   // First, so that a broken store is told before the long work.
   CULPRIT_ASSIGN(analysis.signatures, stackmine::ReadStore(options.store));
-  CULPRIT_ASSIGN(analysis.evidence, stackmine::GatherEvidence(path, options.gather, progress));
+  CULPRIT_ASSIGN(const causality::Evidence causes, GatherBoth(options, analysis, progress));
   analysis.mined = stackmine::MineClusters(analysis.evidence, options.mine);
   analysis.known = stackmine::MatchAndRank(analysis.evidence, analysis.signatures,
                                            options.mine.clustering, analysis.mined);
   analysis.review = ReviewClusters(analysis);
   analysis.speeds = ClassifySpeeds(analysis.evidence);
-  CULPRIT_TRY(FindCauses(options, analysis, progress));
+  FindCauses(options, causes, analysis);
   return analysis;
 }
 

@@ -7,6 +7,7 @@
 // Deterministic for any number of threads.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "causality/contrast.h"
+#include "causality/evidence.h"
+#include "causality/extract.h"
 #include "causality/impact.h"
 #include "stackmine/clusters.h"
 #include "stackmine/evidence.h"
@@ -24,9 +27,20 @@
 
 namespace culprit::analyze {
 
+// What the analysis works on.
+struct BothEvidence {
+  stackmine::Evidence mine;
+  causality::Evidence causes;
+};
+
 struct AnalysisOptions {
   stackmine::GatherOptions gather;
   stackmine::MineOptions mine;
+  // Gives the evidence of the whole corpus, from hosts elsewhere, say; none: the
+  // traces are read here.
+  std::function<Result<BothEvidence>(const stackmine::ReduceOptions&,
+                                     const causality::ExtractOptions&)>
+      gather_elsewhere;
   std::string store;      // of signatures; empty: none
   size_t contrasts = 12;  // scenarios contrasted, costliest first
 };
@@ -51,6 +65,7 @@ struct Analysis {
   // How it was made, for what looks at a trace once more.
   waitgraph::AutoInstanceOptions automatic;
   size_t jobs = 0;
+  corpus::GatherReport gathered;
 
   int64_t total_ns() const { return evidence.account.area.total_ns; }
   // Null if the cluster is nobody's.

@@ -10,10 +10,12 @@ import { forgetAll, isServed, overview, serverStatus } from "./data";
 import { h, link, type Shown } from "./dom";
 import { flameView } from "./flame";
 import { impactView } from "./impact";
+import { inferenceView } from "./inference";
 import { instanceView } from "./lanes";
 import { overviewView } from "./overview";
 import { current, to, type Route } from "./route";
 import { signaturesView } from "./signatures";
+import { unitsView } from "./units";
 import { restoreTheme, toggleTheme } from "./theme";
 
 interface View {
@@ -45,6 +47,13 @@ const kViews: View[] = [
     title: "Instances",
     needs: (p) => p === "instances",
     draw: (r) => instanceView(r.target),
+  },
+  { name: "units", title: "Unit types", needs: (p) => p === "units", draw: () => unitsView() },
+  {
+    name: "inference",
+    title: "Inference",
+    needs: (p) => p === "inference",
+    draw: () => inferenceView(),
   },
   { name: "signatures", title: "Signatures", draw: () => signaturesView() },
 ];

@@ -207,3 +207,46 @@ export interface SignatureRow {
   clusters: string[];
   time_ns: number;
 }
+
+// Kinds of work of a guarded program, as its profile has them.
+export interface UnitTypes {
+  program: string;
+  floor_ns: number;
+  types: {
+    name: string;
+    unit: string;
+    samples: number;
+    p50_ns: number;
+    p99_ns: number;
+    max_ns: number;
+    threshold_ns: number;
+    slow: number; // reports of slow units
+    longest_ns: number; // of these
+    // Counts of units in [1 µs · 2^(i/2), 1 µs · 2^((i+1)/2)).
+    histogram: number[];
+  }[];
+}
+
+// What system calls alone say of each trace.
+export interface InferenceView {
+  traces: {
+    path: string;
+    profile: string;
+    against: string | null;
+    syscalls: number;
+    profiled: number;
+    named: number;
+    null_rows: number | null;
+    functions: {
+      function: string;
+      score: number;
+      own: number;
+      co_owners: string[];
+      symbols: string[];
+      unit_count: number;
+    }[];
+    excess_calls: { symbol: string; calls: number; expected: number; excess: number }[];
+    warnings: string[];
+    notes: string[];
+  }[];
+}

@@ -11,6 +11,7 @@ import { h, link, s, type Shown } from "./dom";
 import { count, duration, label, share } from "./format";
 import type { Curve, Overview, TimeShare } from "./model";
 import { to } from "./route";
+import { sparkline } from "./sparkline";
 import { VirtualTable } from "./table";
 
 export async function overviewView(): Promise<Shown> {
@@ -246,27 +247,6 @@ function scenarios(data: Overview): Node {
     h("h2", { id: "scenarios" }, "Scenarios"),
     table.element,
   );
-}
-
-function sparkline(histogram: number[]): Node {
-  const most = Math.max(1, ...histogram);
-  const first = Math.max(
-    0,
-    histogram.findIndex((n) => n > 0),
-  );
-  const bars = histogram.slice(first);
-  const svg = s("svg", {
-    viewBox: `0 0 ${bars.length * 4} 20`,
-    class: "spark",
-    preserveAspectRatio: "none",
-    role: "img",
-    "aria-label": "durations, each bar half a doubling",
-  });
-  bars.forEach((n, i) => {
-    const height = n === 0 ? 0 : Math.max(1, (20 * Math.log(1 + n)) / Math.log(1 + most));
-    svg.append(s("rect", { x: i * 4, y: 20 - height, width: 3, height }));
-  });
-  return svg;
 }
 
 function skipped(data: Overview): Node | null {
