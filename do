@@ -8,6 +8,7 @@ usage() {
   cat <<'TEXT'
 ./do demo       build culprit, simulate a fleet with planted bugs, find what cost most time
 ./do test       build and run all tests               [./do test asan|tsan|debug|clang]
+./do test-long  the tests that take long: real servers, which it installs
 ./do build      build only: the program is build/culprit
 ./do page       build the web page alone (needs npm)
 ./do lint       formatting, clang-tidy, shellcheck, layers, licence lines
@@ -151,7 +152,13 @@ do_test() {
   fi
   build_preset "$preset" "$folder" all
   # The slow and the quick share two cores well; a test has its own time limit.
-  ctest --test-dir "$folder" --output-on-failure --progress -j "$(nproc)"
+  ctest --test-dir "$folder" --output-on-failure --progress -j "$(nproc)" -LE long
+}
+
+do_test-long() {
+  need build test realbugs
+  build_preset release build all
+  ctest --test-dir build -L long --verbose
 }
 
 do_lint() {
@@ -195,7 +202,7 @@ do_package() {
 command=${1:-help}
 shift || true
 case $command in
-  build | page | demo | test | lint | bench | fuzz | package) "do_$command" "$@" ;;
+  build | page | demo | test | test-long | lint | bench | fuzz | package) "do_$command" "$@" ;;
   readme)
     do_build
     tests/readme.sh --update

@@ -151,3 +151,8 @@ if wanted perf_data; then
     sed 's/^/  skipped: /' "$work/perf.log"
   fi
 fi
+
+if wanted scale; then
+  echo; echo "== scale: two studies at 1 %; bench/scale.sh FOLDER 0.1 1 for more"
+  CULPRIT=$culprit SCALE_BENCH=build-bench/scale_bench bench/scale.sh "$work/scale" 0.01
+fi

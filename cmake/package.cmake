@@ -23,6 +23,7 @@ install(FILES ${generated}/culprit.bash RENAME culprit
 install(FILES ${generated}/_culprit DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
 install(FILES ${generated}/culprit.fish
         DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+install(FILES packaging/culprit-watch@.service DESTINATION lib/systemd/system)
 install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

@@ -46,7 +46,7 @@ check_one() {
 export -f check_one
 # The release build compiles many sources as one unit; so does clang-tidy.
 mapfile -t units < <(grep -oE '"file": "[^"]+"' build/compile_commands.json | cut -d'"' -f4 |
-  grep -E '/Unity/unity_[a-z0-9]+_cxx\.cxx$|/src/[a-z]+/[a-z_]+\.cc$' | grep -vE '_(test|fuzz)\.cc$|_tests\.dir/' | sort -u)
+  grep -E '/Unity/unity_[a-z0-9]+_cxx\.cxx$|/src/[a-z/]+/[a-z0-9_]+\.cc$' | grep -vE '_(test|fuzz)\.cc$|_tests\.dir/' | sort -u)
 printf '%s\n' "${units[@]}" | xargs -P "$(nproc)" -I{} bash -c 'check_one "$@"' _ {} "$header_hash" "$cache" ||
   complain "clang-tidy found something"
 

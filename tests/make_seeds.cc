@@ -13,6 +13,11 @@
 
 #include "base/file.h"
 #include "foreign_samples.h"
+#include "guard/learn.h"
+#include "guard/plan_builder.h"
+#include "guard/profile_codec.h"
+#include "guard/random_profile.h"
+#include "guard/simulated_server.h"
 #include "import/ctf_test_trace.h"
 #include "import/etl_image_builder.h"
 #include "import/ring_buffer_sample.h"
@@ -23,6 +28,37 @@
 namespace {
 
 using namespace culprit;  // the table names every maker of seeds
+
+Seeds ProfileSeeds() {
+  Seeds seeds;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    guard::Profile profile = guard::RandomProfile(seed);
+    guard::ChooseTypesAndGuards(profile, {});
+    seeds.push_back(guard::EncodeProfile(profile));
+  }
+  return seeds;
+}
+
+Seeds PlanSeeds() {
+  Seeds seeds = {guard::TrainPlan()};
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    guard::Profile profile = guard::RandomProfile(seed);
+    guard::ChooseTypesAndGuards(profile, {});
+    seeds.push_back(guard::BuildPlan(profile, guard::wire::Mode::kGuard));
+  }
+  return seeds;
+}
+
+Seeds TrainingLogSeeds() {
+  Seeds seeds;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    guard::SimulatedProcess process(7);
+    guard::SimulatedThread thread(process, 7);
+    guard::SimulatedServer(thread, {.seed = seed, .iterations = 10 * seed}).Run();
+    seeds.push_back(thread.Words());
+  }
+  return seeds;
+}
 
 Seeds TraceSeeds() {
   Seeds seeds;
@@ -166,12 +202,15 @@ constexpr Row kRows[] = {
     {"perf_data_fuzz", PerfDataSeeds},
     {"perf_script_fuzz", PerfScriptSeeds},
     {"perfetto_fuzz", PerfettoSeeds},
+    {"plan_view_fuzz", PlanSeeds},
     {"pprof_fuzz", PprofSeeds},
+    {"profile_file_fuzz", ProfileSeeds},
     {"ring_buffer_fuzz", RingBufferSeeds},
     {"scap_fuzz", ScapSeeds},
     {"strace_fuzz", StraceSeeds},
     {"trace_dat_fuzz", TraceDatSeeds},
     {"trace_reader_fuzz", TraceSeeds},
+    {"training_log_fuzz", TrainingLogSeeds},
     {"uftrace_fuzz", UftraceSeeds},
     {"unwind_cfi_fuzz", FrameRangesSeeds},
     {"usdt_notes_fuzz", UsdtNotesSeeds},

@@ -6,7 +6,10 @@
 #include "analyze/verdict.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/analyze_parts.h"
 #include "cli/commands.h"
+#include "cli/engine_options.h"
+#include "cli/gather_flags.h"
 #include "cli/mine_options.h"
 #include "page/page.h"
 
@@ -38,6 +41,36 @@ Status CheckReplaceable(const std::string& path) {
                .hint = "name another file with -o, or remove it"};
 }
 
+// Evidence from a run over hosts (engine_options.h).
+auto RunFor(const std::string& path, const MineSettings& settings, const Arguments& arguments,
+            Output& output) {
+  return [&](const stackmine::ReduceOptions& mine,
+             const causality::ExtractOptions& causes) -> Result<analyze::BothEvidence> {
+    CULPRIT_ASSIGN(scale::RunEvidence found,
+                   GatherByRun(path, {.mine = mine, .causes = causes}, settings.gather.loop(),
+                               arguments, output));
+    return analyze::BothEvidence{.mine = std::move(*found.mine),
+                                 .causes = std::move(*found.causes)};
+  };
+}
+
+// What was given beside the corpus.
+Status AddParts(const Arguments& arguments, const std::string& path,
+                analyze::Additions& additions) {
+  if (arguments.Has("--guard")) {
+    CULPRIT_ASSIGN(analyze::Part units,
+                   UnitsPart(arguments.Text("--guard"), arguments.Text("--reports")));
+    additions.parts.push_back(std::move(units));
+  }
+  if (arguments.Has("--profile")) {
+    CULPRIT_ASSIGN(analyze::Part inference,
+                   InferencePart(path, arguments.Text("--profile"), arguments.Text("--normal"),
+                                 arguments.Number("--jobs")));
+    additions.parts.push_back(std::move(inference));
+  }
+  return {};
+}
+
 Result<int> RunAnalyze(const Arguments& arguments, Output& output) {
   const std::string& path = arguments.operands().front();
   CULPRIT_ASSIGN(const MineSettings settings, ReadMineFlags(arguments));
@@ -46,11 +79,13 @@ Result<int> RunAnalyze(const Arguments& arguments, Output& output) {
   // Told before the long work where a page was asked for by name.
   if (!bundle.ok() && arguments.Has("--output")) return bundle.error();
   if (bundle.ok()) CULPRIT_TRY(CheckReplaceable(report));
-  CULPRIT_ASSIGN(
-      const analyze::Analysis analysis,
-      analyze::Analyze(
-          path, {.gather = settings.gather, .mine = settings.mine, .store = StorePath(arguments)},
-          output.progress()));
+  CULPRIT_ASSIGN(const bool wants_run, WantsRun(arguments));
+  analyze::AnalysisOptions options{
+      .gather = settings.gather, .mine = settings.mine, .store = StorePath(arguments)};
+  if (wants_run) options.gather_elsewhere = RunFor(path, settings, arguments, output);
+  CULPRIT_ASSIGN(const analyze::Analysis analysis,
+                 analyze::Analyze(path, options, output.progress()));
+  NoteGathered(analysis.gathered, output);
   std::optional<stackmine::Evidence> before;
   if (arguments.Has("--against")) {
     CULPRIT_ASSIGN(before, stackmine::GatherEvidence(arguments.Text("--against"), settings.gather,
@@ -70,6 +105,7 @@ Result<int> RunAnalyze(const Arguments& arguments, Output& output) {
   } else if (bundle.ok()) {
     analyze::Additions additions;
     if (before) additions.before = &*before;
+    CULPRIT_TRY(AddParts(arguments, path, additions));
     CULPRIT_TRY(WriteReport(analysis, additions, bundle.value(), report));
     output.Note("report: " + report);
   } else {
@@ -91,7 +127,8 @@ Command AnalyzeCommand() {
       {"culprit analyze fleet", "the verdict, and report.html beside you"},
       {"culprit analyze fleet -o monday.html --slower-than 1s", "only slow instances"},
       {"culprit analyze after --against before", "flame graphs that tell what changed"},
-      {"culprit analyze slow.ctrace --json", "the verdict for machines"}};
+      {"culprit analyze slow.ctrace --json", "the verdict for machines"},
+      {"culprit analyze /shared/fleet --engine slurm", "the same, read by Slurm jobs"}};
   command.flags = MineFlags();
   command.flags.push_back({.name = "--output",
                            .letter = 'o',
@@ -104,12 +141,31 @@ Command AnalyzeCommand() {
        .kind = ValueKind::kPath,
        .value = "CORPUS|TRACE",
        .help = "an older recording: the page's flame graphs tell what changed"});
+  command.flags.push_back({.name = "--guard",
+                           .kind = ValueKind::kPath,
+                           .value = "PROFILE",
+                           .help = "of guards: the page shows its kinds of work"});
+  command.flags.push_back({.name = "--reports",
+                           .kind = ValueKind::kPath,
+                           .value = "FOLDER",
+                           .help = "with --guard: what it reported as slow (guard run --store)"});
+  command.flags.push_back({.name = "--profile",
+                           .kind = ValueKind::kPath,
+                           .value = "PROFILE",
+                           .help = "of system calls: the page shows whom they point at"});
+  command.flags.push_back({.name = "--normal",
+                           .kind = ValueKind::kPath,
+                           .value = "TRACE",
+                           .help = "with --profile: a normal trace to compare with"});
   command.flags.push_back({.name = "--json", .help = "print the verdict as JSON"});
   command.flags.push_back(StoreFlag());
+  for (Flag& flag : EngineFlags()) command.flags.push_back(std::move(flag));
   command.details =
       "Reads every trace once, follows the waits of every instance, mines and clusters what cost "
       "time, matches it against known signatures, and compares fast instances with slow ones. "
-      "The page is one file that opens from disk and asks nothing of the network.";
+      "The page is one file that opens from disk and asks nothing of the network. With --engine "
+      "the traces are read by many hosts that share the disk (docs/cluster.md); the outcome is the "
+      "same, and after any failure the same command does what is missing.";
   command.run = &RunAnalyze;
   return command;
 }

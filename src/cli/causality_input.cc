@@ -5,10 +5,11 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/shell_word.h"
 #include "base/text.h"
 #include "causality/classes.h"
+#include "cli/gather_flags.h"
 #include "cli/mine_options.h"
-#include "cli/shell_word.h"
 #include "report/block.h"
 #include "report/plain_text.h"
 
@@ -64,6 +65,7 @@ std::vector<std::string> ScenariosThereAre(const CausalityInput& input) {
   options.extract.scenarios.clear();
   options.extract.impact = false;
   options.extract.chains = false;
+  options.use_summaries = false;
   Progress silent;
   const Result<Evidence> all = causality::GatherEvidence(input.path, options, silent);
   std::vector<std::string> names;
@@ -117,45 +119,48 @@ Error NoComponent(const CausalityInput& input) {
 }  // namespace
 
 std::vector<Flag> CausalityFlags() {
-  return {{.name = "--component",
-           .letter = 'c',
-           .kind = ValueKind::kText,
-           .value = "GLOB",
-           .help = "whose behaviour to judge: '*.sys', 'libssl*!*'; may be repeated"},
-          {.name = "--by",
-           .kind = ValueKind::kChoice,
-           .value = "WHAT",
-           .help = "what components are and --component names: module, process or cgroup",
-           .default_text = "module",
-           .choices = {"module", "process", "cgroup"}},
-          {.name = "--except",
-           .kind = ValueKind::kText,
-           .value = "GLOB",
-           .help = "frames that never belong to the component; may be repeated"},
-          {.name = "--scenario",
-           .letter = 's',
-           .kind = ValueKind::kText,
-           .value = "GLOB",
-           .help = "only these scenarios; may be repeated"},
-          {.name = "--auto", .help = "find instances even where they are marked"},
-          {.name = "--idle",
-           .kind = ValueKind::kText,
-           .value = "GLOB",
-           .help = "where instances are found: waits with such a frame are idle"},
-          {.name = "--not-idle",
-           .kind = ValueKind::kText,
-           .value = "GLOB",
-           .help = "where instances are found: waits with such a frame are never idle"},
-          {.name = "--max-memory",
-           .kind = ValueKind::kText,
-           .value = "SIZE",
-           .help = "for one trace: 2GB, 500MB; larger ones are skipped and named"},
-          {.name = "--jobs",
-           .letter = 'j',
-           .kind = ValueKind::kNumber,
-           .value = "N",
-           .help = "threads to use; 0: all",
-           .default_text = "0"}};
+  std::vector<Flag> flags = {
+      {.name = "--component",
+       .letter = 'c',
+       .kind = ValueKind::kText,
+       .value = "GLOB",
+       .help = "whose behaviour to judge: '*.sys', 'libssl*!*'; may be repeated"},
+      {.name = "--by",
+       .kind = ValueKind::kChoice,
+       .value = "WHAT",
+       .help = "what components are and --component names: module, process or cgroup",
+       .default_text = "module",
+       .choices = {"module", "process", "cgroup"}},
+      {.name = "--except",
+       .kind = ValueKind::kText,
+       .value = "GLOB",
+       .help = "frames that never belong to the component; may be repeated"},
+      {.name = "--scenario",
+       .letter = 's',
+       .kind = ValueKind::kText,
+       .value = "GLOB",
+       .help = "only these scenarios; may be repeated"},
+      {.name = "--auto", .help = "find instances even where they are marked"},
+      {.name = "--idle",
+       .kind = ValueKind::kText,
+       .value = "GLOB",
+       .help = "where instances are found: waits with such a frame are idle"},
+      {.name = "--not-idle",
+       .kind = ValueKind::kText,
+       .value = "GLOB",
+       .help = "where instances are found: waits with such a frame are never idle"},
+      {.name = "--max-memory",
+       .kind = ValueKind::kText,
+       .value = "SIZE",
+       .help = "for one trace: 2GB, 500MB; larger ones are skipped and named"},
+      {.name = "--jobs",
+       .letter = 'j',
+       .kind = ValueKind::kNumber,
+       .value = "N",
+       .help = "threads to use; 0: all",
+       .default_text = "0"}};
+  for (Flag& flag : GatherFlags()) flags.push_back(std::move(flag));
+  return flags;
 }
 
 Result<GatherOptions> ReadCausalityFlags(const Arguments& arguments, ForWhat what) {
@@ -171,6 +176,10 @@ Result<GatherOptions> ReadCausalityFlags(const Arguments& arguments, ForWhat wha
   extract.always_automatic = arguments.Has("--auto");
   extract.scenarios = arguments.All("--scenario");
   options.jobs = arguments.Number("--jobs");
+  CULPRIT_ASSIGN(const GatherBounds bounds, ReadGatherFlags(arguments));
+  options.memory_bytes = bounds.memory_bytes;
+  options.max_memory_bytes = bounds.max_trace_bytes;
+  options.use_summaries = bounds.use_summaries;
   if (arguments.Has("--max-memory")) {
     const auto bytes = ParseBytes(arguments.Text("--max-memory"));
     if (!bytes) {
@@ -215,7 +224,8 @@ Result<CausalityInput> GatherCausality(const std::string& path, const Arguments&
   input.is_corpus = std::filesystem::is_directory(path, code);
   input.default_component = !arguments.Has("--component");
   input.options = std::move(options);
-  CULPRIT_ASSIGN(input.evidence, causality::GatherEvidence(path, input.options, progress));
+  CULPRIT_ASSIGN(input.evidence,
+                 causality::GatherEvidence(path, input.options, progress, &input.gathered));
   if (input.evidence.instances.empty()) return NoInstances(input);
   if (NothingChosen(input.evidence)) return NoComponent(input);
   return input;

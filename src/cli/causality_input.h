@@ -19,7 +19,7 @@
 namespace culprit::cli {
 
 // --component, --by, --except, --scenario, --auto, --idle, --not-idle,
-// --max-memory, -j.
+// --max-memory, -j, and those of gather_flags.h.
 std::vector<Flag> CausalityFlags();
 // An Error where the values make no sense.
 enum class ForWhat { kImpact, kChains };
@@ -31,6 +31,7 @@ struct CausalityInput {
   causality::GatherOptions options;
   bool default_component = false;  // no --component was given
   causality::Evidence evidence;
+  corpus::GatherReport gathered;
 
   // Summed durations of the instances.
   int64_t total_ns() const;

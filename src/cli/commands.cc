@@ -23,6 +23,9 @@ const std::vector<Command>& Commands() {
     all.push_back(ShowCommand());
     all.push_back(AnalyzeCommand());
     all.push_back(ServeCommand());
+    all.push_back(InboxCommand());
+    all.push_back(WatchCommand());
+    all.push_back(PushCommand());
     all.push_back(MineCommand());
     all.push_back(ImpactCommand());
     all.push_back(ContrastCommand());
@@ -32,9 +35,13 @@ const std::vector<Command>& Commands() {
     std::vector<Command> profile = ProfileCommands();
     std::move(profile.begin(), profile.end(), std::back_inserter(all));
     all.push_back(InferCommand());
+    std::vector<Command> guard = GuardCommands();
+    std::move(guard.begin(), guard.end(), std::back_inserter(all));
     std::vector<Command> corpus = CorpusCommands();
     std::move(corpus.begin(), corpus.end(), std::back_inserter(all));
     all.push_back(ExportCommand());
+    std::vector<Command> shard = ShardCommands();
+    std::move(shard.begin(), shard.end(), std::back_inserter(all));
     all.push_back(HelpCommand());
     all.push_back(ManCommand());
     all.push_back(CompletionCommand());

@@ -22,6 +22,9 @@ Command SynthCommand();
 Command InfoCommand();
 Command ShowCommand();
 Command AnalyzeCommand();
+Command InboxCommand();
+Command WatchCommand();
+Command PushCommand();
 Command ServeCommand();
 Command MineCommand();
 Command ImpactCommand();
@@ -30,8 +33,10 @@ Command DiffCommand();
 std::vector<Command> SignaturesCommands();  // signatures add, list, edit, rm, coverage, check
 std::vector<Command> ProfileCommands();     // profile, profile merge, profile show
 Command InferCommand();
+std::vector<Command> GuardCommands();  // guard train, show, run, attach, detach, export
 Command ExportCommand();
 std::vector<Command> CorpusCommands();  // corpus add, list, rm, check
+std::vector<Command> ShardCommands();   // shard map, reduce, finalize, status
 Command CompletionCommand();
 Command ManCommand();
 Command HelpCommand();

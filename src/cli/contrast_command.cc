@@ -2,12 +2,13 @@
 #include <algorithm>
 
 #include "base/parallel.h"
+#include "base/shell_word.h"
 #include "causality/contrast.h"
 #include "cli/causality_input.h"
 #include "cli/commands.h"
 #include "cli/contrast_report.h"
 #include "cli/exceptions_file.h"
-#include "cli/shell_word.h"
+#include "cli/gather_flags.h"
 
 namespace culprit::cli {
 namespace {
@@ -103,6 +104,7 @@ Result<int> RunContrast(const Arguments& arguments, Output& output) {
   CULPRIT_ASSIGN(const CausalityInput input,
                  GatherCausality(arguments.operands().front(), arguments, std::move(gather),
                                  output.progress()));
+  NoteGathered(input.gathered, output);
   CULPRIT_ASSIGN(const ContrastFacts facts, ContrastScenarios(input, options, output.progress()));
   if (arguments.Has("--json")) {
     output.Print(ContrastJson(input, facts));

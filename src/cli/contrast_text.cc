@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "base/shell_word.h"
 #include "base/text.h"
 #include "cli/causality_text.h"
 #include "cli/contrast_report.h"
-#include "cli/shell_word.h"
 #include "report/plain_text.h"
 #include "report/table.h"
 

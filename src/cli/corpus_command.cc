@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/mine_options.h"
 #include "corpus/corpus.h"
+#include "corpus/summary_store.h"
 #include "report/table.h"
 
 namespace culprit::cli {
@@ -318,6 +321,10 @@ void PrintReport(const CheckReport& report, Output& output) {
   summary += report.ok() ? "no problem" : Counted(report.problems.size(), "problem");
   if (report.damaged_when_added != 0)
     summary += "; damaged when added, unchanged since: " + FormatCount(report.damaged_when_added);
+  if (report.summaries != 0)
+    summary += "; " + FormatCount(report.summaries) +
+               (report.summaries == 1 ? " summary of " : " summaries of ") +
+               FormatBytes(report.summary_bytes);
   output.Print(summary + "\n");
 }
 
@@ -325,6 +332,7 @@ void PrintReportJson(const CheckReport& report, Output& output) {
   JsonWriter json;
   json.BeginObject().Field("traces", report.traces).Field("events", report.events);
   json.Field("bytes", report.bytes).Field("damaged_when_added", report.damaged_when_added);
+  json.Field("summaries", report.summaries).Field("summary_bytes", report.summary_bytes);
   json.Field("catalog_rebuilt", report.catalog_rebuilt).Field("old_catalog", report.old_catalog);
   json.Key("problems").BeginArray();
   for (const auto& problem : report.problems) {
@@ -351,6 +359,26 @@ Result<int> RunCheck(const Arguments& arguments, Output& output) {
   if (!report.strays.empty() && !options.repair)
     output.Note("next: culprit corpus check " + folder + " --repair");
   return report.ok() ? 0 : 1;
+}
+
+// ---- corpus trim
+
+Result<int> RunTrim(const Arguments& arguments, Output& output) {
+  const std::string& folder = arguments.operands().front();
+  const std::string text = arguments.Text("--keep");
+  const auto keep = text == "0" ? std::optional<uint64_t>(0) : ParseBytes(text);
+  if (!keep) {
+    return Error{.message = "'" + text + "' is no size", .hint = "write it as 500MB or 2GB"};
+  }
+  CULPRIT_TRY(Corpus::Open(folder));
+  CULPRIT_ASSIGN(const corpus::SummariesRemoved removed, corpus::TrimSummaries(folder, *keep));
+  const auto summaries = [](uint64_t files, uint64_t bytes) {
+    return FormatCount(files) + (files == 1 ? " summary (" : " summaries (") + FormatBytes(bytes) +
+           ")";
+  };
+  output.Print("removed " + summaries(removed.files, removed.bytes) + ", kept " +
+               summaries(removed.files_left, removed.bytes_left) + "\n");
+  return 0;
 }
 
 // ---- the table
@@ -478,10 +506,30 @@ Command CheckCommand() {
           .run = RunCheck};
 }
 
+Command TrimCommand() {
+  return {.name = "corpus trim",
+          .summary = "remove summaries that analyses have kept in a corpus",
+          .operands = "CORPUS",
+          .min_operands = 1,
+          .max_operands = 1,
+          .examples = {{"culprit corpus trim c", "all of them"},
+                       {"culprit corpus trim c --keep 2GB", "those that were not used lately"}},
+          .flags = {{.name = "--keep",
+                     .kind = ValueKind::kText,
+                     .value = "SIZE",
+                     .help = "leave the ones used last, up to this size together",
+                     .default_text = "0"}},
+          .details =
+              "Analyses keep what they took from each trace, so that a trace is read once for each "
+              "kind of question. Removing it costs time, nothing else: the next analysis makes it "
+              "again. Traces are not touched.",
+          .run = RunTrim};
+}
+
 }  // namespace
 
 std::vector<Command> CorpusCommands() {
-  return {AddCommand(), ListCommand(), RemoveCommand(), CheckCommand()};
+  return {AddCommand(), ListCommand(), RemoveCommand(), CheckCommand(), TrimCommand()};
 }
 
 }  // namespace culprit::cli

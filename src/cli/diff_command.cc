@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/diff_report.h"
 #include "cli/exceptions_file.h"
+#include "cli/gather_flags.h"
 
 namespace culprit::cli {
 namespace {
@@ -60,6 +61,8 @@ Result<DiffFacts> GatherDiff(const Arguments& arguments, Progress& progress) {
 
 Result<int> RunDiff(const Arguments& arguments, Output& output) {
   CULPRIT_ASSIGN(const DiffFacts facts, GatherDiff(arguments, output.progress()));
+  NoteGathered(facts.before.gathered, output);
+  NoteGathered(facts.after.gathered, output);
   if (arguments.Has("--json")) {
     output.Print(DiffJson(facts));
   } else {

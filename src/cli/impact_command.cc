@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/shell_word.h"
 #include "causality/impact.h"
 #include "cli/causality_input.h"
 #include "cli/commands.h"
+#include "cli/gather_flags.h"
 #include "cli/impact_report.h"
-#include "cli/shell_word.h"
 
 namespace culprit::cli {
 namespace {
@@ -29,6 +30,7 @@ Result<int> RunImpact(const Arguments& arguments, Output& output) {
   CULPRIT_ASSIGN(const CausalityInput input,
                  GatherCausality(arguments.operands().front(), arguments, std::move(gather),
                                  output.progress()));
+  NoteGathered(input.gathered, output);
   const causality::ImpactResult result = causality::MeasureImpact(input.evidence, options);
   if (arguments.Has("--json")) {
     output.Print(ImpactJson(input, result));

@@ -3,7 +3,9 @@
 
 #include "cli/commands.h"
 #include "cli/infer_facts.h"
+#include "cli/infer_live.h"
 #include "episode/profile_file.h"
+#include "episode/whole_calls.h"
 
 namespace culprit::cli {
 namespace {
@@ -47,17 +49,34 @@ Result<SyscallLog> ReadTrace(const TraceReader& reader, const std::string& path,
 
 // The verdict of the trace's own stacks, where most calls have one.
 std::optional<episode::Profile> StackProfile(const TraceReader& reader, const InferFacts& facts,
-                                             const Arguments& arguments) {
+                                             const episode::CallNames& whole,
+                                             const InferQuestion& question) {
   if (facts.log.with_stack * 2 < facts.log.syscalls) return {};
-  episode::ProfileBuilder builder({.processes = facts.processes,
-                                   .owners = {.modules = arguments.All("--module"),
-                                              .functions = {},
-                                              .unnamed = arguments.Has("--unnamed")},
-                                   .episodes = {.max_length = 1},
-                                   .jobs = arguments.Number("--jobs")});
+  episode::ProfileBuilder builder(
+      {.processes = facts.processes,
+       .owners = {.modules = question.modules, .functions = {}, .unnamed = question.unnamed},
+       .episodes = {.max_length = 1},
+       .jobs = question.jobs});
   builder.StartWith(facts.profile.symbols);
   builder.Add(reader);
-  return builder.Finish();
+  episode::Profile profile = builder.Finish();
+  TakeWhole(whole, profile);
+  return profile;
+}
+
+// What is told apart on one side only cannot be compared.
+episode::CallNames TakeCallsWhole(InferFacts& facts, std::optional<SyscallLog>& normal) {
+  const SyscallLog* const logs[] = {&facts.log, normal ? &*normal : nullptr};
+  const episode::CallNames whole = CallsToTakeWhole(facts.profile, logs);
+  TakeWhole(whole, facts.profile);
+  TakeWhole(whole, facts.profile.symbols, facts.log);
+  if (normal) TakeWhole(whole, facts.profile.symbols, *normal);
+  std::string names;
+  for (const std::string& name : whole) names += (names.empty() ? "" : ", ") + name;
+  if (!whole.empty()) {
+    facts.warnings.push_back("not all sides know the operations of " + names + ": taken whole");
+  }
+  return whole;
 }
 
 void WarnOfBuilds(const TraceReader& reader, InferFacts& facts) {
@@ -67,39 +86,21 @@ void WarnOfBuilds(const TraceReader& reader, InferFacts& facts) {
   }
 }
 
-Result<InferFacts> Gather(const Arguments& arguments) {
-  InferFacts facts;
-  facts.path = arguments.operands().front();
-  facts.profile_path = arguments.Text("--profile");
-  facts.against = arguments.Text("--against");
-  facts.processes = arguments.All("--process");
-  const size_t jobs = arguments.Number("--jobs");
-  CULPRIT_ASSIGN(facts.profile, episode::ReadProfile(facts.profile_path));
-  const bool given = !facts.processes.empty();
-  if (!given) facts.processes = facts.profile.processes;
-  CULPRIT_ASSIGN(const TraceReader reader, TraceReader::Open(facts.path));
-  CULPRIT_ASSIGN(facts.log, ReadTrace(reader, facts.path, given, jobs, facts));
-  for (const episode::ThreadLog& thread : facts.log.threads) {
-    facts.thread_labels.push_back(reader.dictionary().ThreadLabel(thread.thread));
-  }
-  WarnOfBuilds(reader, facts);
-  std::optional<SyscallLog> normal;
-  if (!facts.against.empty()) {
-    CULPRIT_ASSIGN(const TraceReader other, TraceReader::Open(facts.against));
-    CULPRIT_ASSIGN(normal, ReadTrace(other, facts.against, given, jobs, facts));
-  }
-  const std::optional<episode::Profile> stacks = StackProfile(reader, facts, arguments);
-  episode::InferOptions options;
-  options.method =
-      arguments.Text("--method") == "paper" ? episode::Method::kPaper : episode::Method::kExcess;
-  options.jobs = jobs;
-  facts.inference = episode::Infer(facts.profile, facts.log, normal ? &*normal : nullptr,
-                                   stacks ? &*stacks : nullptr, options);
-  return facts;
-}
-
 Result<int> RunInfer(const Arguments& arguments, Output& output) {
-  CULPRIT_ASSIGN(const InferFacts facts, Gather(arguments));
+  if (arguments.Has("--live") != arguments.operands().empty()) {
+    return Error{.message = "infer wants a TRACE, or --live, and not both"};
+  }
+  if (arguments.Has("--live")) return RunInferLive(arguments, output);
+  InferQuestion question;
+  question.path = arguments.operands().front();
+  question.profile = arguments.Text("--profile");
+  question.against = arguments.Text("--against");
+  question.processes = arguments.All("--process");
+  question.modules = arguments.All("--module");
+  question.unnamed = arguments.Has("--unnamed");
+  if (arguments.Text("--method") == "paper") question.method = episode::Method::kPaper;
+  question.jobs = arguments.Number("--jobs");
+  CULPRIT_ASSIGN(const InferFacts facts, GatherInference(question));
   for (const std::string& line : facts.warnings) output.Warn(line);
   for (const std::string& line : facts.inference.warnings) output.Warn(line);
   if (arguments.Has("--json")) {
@@ -117,6 +118,37 @@ Result<int> RunInfer(const Arguments& arguments, Output& output) {
 
 }  // namespace
 
+Result<InferFacts> GatherInference(const InferQuestion& question) {
+  InferFacts facts;
+  facts.path = question.path;
+  facts.profile_path = question.profile;
+  facts.against = question.against;
+  facts.processes = question.processes;
+  const size_t jobs = question.jobs;
+  CULPRIT_ASSIGN(facts.profile, episode::ReadProfile(facts.profile_path));
+  const bool given = !facts.processes.empty();
+  if (!given) facts.processes = facts.profile.processes;
+  CULPRIT_ASSIGN(const TraceReader reader, TraceReader::Open(facts.path));
+  CULPRIT_ASSIGN(facts.log, ReadTrace(reader, facts.path, given, jobs, facts));
+  for (const episode::ThreadLog& thread : facts.log.threads) {
+    facts.thread_labels.push_back(reader.dictionary().ThreadLabel(thread.thread));
+  }
+  WarnOfBuilds(reader, facts);
+  std::optional<SyscallLog> normal;
+  if (!facts.against.empty()) {
+    CULPRIT_ASSIGN(const TraceReader other, TraceReader::Open(facts.against));
+    CULPRIT_ASSIGN(normal, ReadTrace(other, facts.against, given, jobs, facts));
+  }
+  const episode::CallNames whole = TakeCallsWhole(facts, normal);
+  const std::optional<episode::Profile> stacks = StackProfile(reader, facts, whole, question);
+  episode::InferOptions options;
+  options.method = question.method;
+  options.jobs = jobs;
+  facts.inference = episode::Infer(facts.profile, facts.log, normal ? &*normal : nullptr,
+                                   stacks ? &*stacks : nullptr, options);
+  return facts;
+}
+
 std::string InferFacts::EpisodeText(const episode::Episode& episode) const {
   std::string text;
   for (const episode::Symbol symbol : episode.span()) {
@@ -129,13 +161,13 @@ Command InferCommand() {
   Command command;
   command.name = "infer";
   command.summary = "the functions behind a slow server, from its system calls alone";
-  command.operands = "TRACE";
-  command.min_operands = 1;
+  command.operands = "[TRACE]";
   command.max_operands = 1;
   command.examples = {
       {"culprit infer slow.ctrace --profile app.cprof --against normal.ctrace",
        "who makes the calls that a normal run does not make"},
       {"culprit infer slow.ctrace --profile app.cprof", "the same, against the profile's totals"},
+      {"sudo culprit infer --live --profile app.cprof", "what goes on now, until stopped"},
       {"culprit infer slow.ctrace --profile app.cprof --json | jq -r '.functions[].function'",
        "the names, for a script"}};
   command.flags = {
@@ -171,7 +203,42 @@ Command InferCommand() {
        .value = "N",
        .help = "functions shown",
        .default_text = "10"},
-      {.name = "--json", .help = "print JSON with all functions"},
+      {.name = "--json", .help = "print JSON with all functions; with --live a line a look"},
+      {.name = "--live", .help = "no trace: the system calls that are made now, as root"},
+      {.name = "--pid",
+       .kind = ValueKind::kText,
+       .value = "PID",
+       .help = "with --live: this process and its children; may be repeated"},
+      {.name = "--comm",
+       .kind = ValueKind::kText,
+       .value = "NAME",
+       .help = "with --live: processes of this name, also later ones; up to four; without any "
+               "target those of the profile"},
+      {.name = "--cgroup",
+       .kind = ValueKind::kText,
+       .value = "PATH",
+       .help = "with --live: the processes of this cgroup, also those that join it later"},
+      {.name = "--system", .letter = 'a', .help = "with --live: every process, by --process"},
+      {.name = "--window",
+       .kind = ValueKind::kDuration,
+       .value = "TIME",
+       .help = "with --live: how much of the past counts",
+       .default_text = "90s"},
+      {.name = "--every",
+       .kind = ValueKind::kDuration,
+       .value = "TIME",
+       .help = "with --live: from one look to the next",
+       .default_text = "5s"},
+      {.name = "--count",
+       .kind = ValueKind::kNumber,
+       .value = "N",
+       .help = "with --live: end after this many looks; 0: go on",
+       .default_text = "0"},
+      {.name = "--budget",
+       .kind = ValueKind::kText,
+       .value = "SHARE",
+       .help = "with --live: what counting may cost of the processes' CPU time; 0: no bound",
+       .default_text = "3%"},
       {.name = "--jobs",
        .letter = 'j',
        .kind = ValueKind::kNumber,
@@ -183,6 +250,10 @@ Command InferCommand() {
       "too many of, and shares them out over the functions that make such calls according to the "
       "profile. Functions that cannot be told apart are named together; what no profiled function "
       "makes is [not in profile].\n\n"
+      "With --live system calls are counted in the kernel, by kind, and nothing else is recorded: "
+      "the same ranking over the last 90 seconds, looked at every 5. A terminal shows every look; "
+      "elsewhere a look is printed when it names others than the last one. q, or a signal, ends "
+      "it.\n\n"
       "System calls cannot show causes that only use the CPU, functions that ran before the "
       "recording, or who holds a lock; culprit mine can. docs/inference.md explains every number.";
   command.run = &RunInfer;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/diagnostics.h"
+#include "base/result.h"
 #include "episode/inference.h"
 
 namespace culprit::cli {
@@ -29,6 +30,19 @@ struct InferFacts {
   // "accept4 … futex": what may lie between is left open.
   std::string EpisodeText(const episode::Episode& episode) const;
 };
+
+struct InferQuestion {
+  std::string path;                         // a trace
+  std::string profile;                      // a file
+  std::string against;                      // a normal trace; empty: the profile's totals
+  std::vector<std::string> processes = {};  // empty: those of the profile
+  std::vector<std::string> modules = {};    // whose functions own calls, in the stacks' verdict
+  bool unnamed = false;
+  episode::Method method = episode::Method::kExcess;
+  size_t jobs = 0;
+};
+
+Result<InferFacts> GatherInference(const InferQuestion& question);
 
 struct InferTextOptions {
   size_t top = 10;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json_writer.h"
 #include "cli/infer_facts.h"
+#include "trace/error_table.h"
 
 namespace culprit::cli {
 namespace {
@@ -71,7 +72,7 @@ void WriteExcess(const InferFacts& facts, JsonWriter& json) {
     json.BeginObject().Field("symbol", facts.profile.symbols.Name(row.symbol));
     json.Field("calls", load.calls).Field("expected", static_cast<double>(row.expected) / 1000);
     json.Field("excess", static_cast<double>(row.excess) / 1000).Field("failed", load.failed);
-    if (load.failed > 0) json.Field("error", std::string_view(episode::ErrorName(load.error)));
+    if (load.failed > 0) json.Field("error", std::string_view(trace::ErrorName(load.error)));
     json.EndObject();
   }
   json.EndArray().Key("excess_time").BeginArray();

@@ -6,6 +6,7 @@
 #include "cli/infer_facts.h"
 #include "report/plain_text.h"
 #include "report/table.h"
+#include "trace/error_table.h"
 
 namespace culprit::cli {
 namespace {
@@ -67,7 +68,7 @@ std::string ExcessTable(const InferFacts& facts, const InferTextOptions& options
     std::string fails;
     if (load.failed > 0) {
       fails = FormatShare(static_cast<int64_t>(load.failed), static_cast<int64_t>(load.calls)) +
-              ", mostly " + episode::ErrorName(load.error);
+              ", mostly " + trace::ErrorName(load.error);
     }
     table.Row({facts.SymbolText(rows[i].symbol), FormatCount(load.calls),
                Calls(static_cast<double>(rows[i].expected) / 1000),

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "cli/commands.h"
+#include "cli/gather_flags.h"
 #include "cli/mine_facts.h"
 #include "stackmine/known_clusters.h"
 #include "stackmine/signature_store.h"
@@ -14,6 +15,7 @@ Result<int> RunMine(const Arguments& arguments, Output& output) {
   const std::string& path = arguments.operands().front();
   CULPRIT_ASSIGN(const MineFacts facts,
                  GatherMine(path, settings, StorePath(arguments), output.progress()));
+  NoteGathered(facts.gathered, output);
   if (arguments.Has("--json")) {
     output.Print(MineJson(facts));
   } else {
@@ -53,7 +55,8 @@ Result<MineFacts> GatherMine(const std::string& path, const MineSettings& settin
   facts.is_corpus = std::filesystem::is_directory(path, code);
   // First, so that a broken store is told before the long work.
   CULPRIT_ASSIGN(facts.signatures, stackmine::ReadStore(store));
-  CULPRIT_ASSIGN(facts.evidence, stackmine::GatherEvidence(path, settings.gather, progress));
+  CULPRIT_ASSIGN(facts.evidence,
+                 stackmine::GatherEvidence(path, settings.gather, progress, &facts.gathered));
   facts.result = stackmine::MineClusters(facts.evidence, settings.mine);
   facts.known = stackmine::MatchAndRank(facts.evidence, facts.signatures, settings.mine.clustering,
                                         facts.result);

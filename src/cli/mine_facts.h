@@ -21,6 +21,7 @@ struct MineFacts {
   std::string path;
   bool is_corpus = false;
   stackmine::Evidence evidence;
+  corpus::GatherReport gathered;
   stackmine::MineResult result;
   std::vector<stackmine::Signature> signatures;
   std::vector<stackmine::ClusterMatch> known;  // by place in result.clusters

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "cli/gather_flags.h"
 #include "stackmine/signature_store.h"
 
 namespace culprit::cli {
@@ -165,6 +166,7 @@ std::vector<Flag> PatternFlags() {
 std::vector<Flag> MineFlags() {
   std::vector<Flag> flags = AreaFlags();
   for (Flag& flag : PatternFlags()) flags.push_back(std::move(flag));
+  for (Flag& flag : GatherFlags()) flags.push_back(std::move(flag));
   return flags;
 }
 
@@ -208,6 +210,10 @@ Result<MineSettings> ReadMineFlags(const Arguments& arguments) {
   reduce.scenarios = arguments.All("--scenario");
   reduce.slower_than_ns = arguments.DurationNs("--slower-than");
   settings.gather.jobs = arguments.Number("--jobs");
+  CULPRIT_ASSIGN(const GatherBounds bounds, ReadGatherFlags(arguments));
+  settings.gather.memory_bytes = bounds.memory_bytes;
+  settings.gather.max_memory_bytes = bounds.max_trace_bytes;
+  settings.gather.use_summaries = bounds.use_summaries;
   stackmine::PatternOptions& patterns = settings.mine.patterns;
   CULPRIT_ASSIGN(patterns.lambda, ReadLambda(arguments));
   const std::string kind = arguments.Text("--kind");

@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "base/json_writer.h"
+#include "base/shell_word.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/shell_word.h"
 #include "cli/show_graph.h"
 #include "cli/show_path.h"
 #include "cli/show_target.h"

@@ -9,8 +9,8 @@
 
 #include "base/glob.h"
 #include "base/parallel.h"
+#include "base/shell_word.h"
 #include "base/text.h"
-#include "cli/shell_word.h"
 #include "corpus/corpus.h"
 #include "trace/trace_reader.h"
 

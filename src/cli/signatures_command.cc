@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/file.h"
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -46,16 +47,6 @@ Result<size_t> FindCluster(const MineFacts& facts, const std::string& id) {
   return Error{
       .message = "'" + id + "' begins the ids of " + std::to_string(found.size()) + " clusters",
       .hint = hint};
-}
-
-std::string FreeName(const std::vector<Signature>& signatures, const std::string& wanted) {
-  std::string name = wanted;
-  const auto taken = [&] {
-    return std::any_of(signatures.begin(), signatures.end(),
-                       [&](const Signature& s) { return s.name == name; });
-  };
-  for (int i = 2; taken(); ++i) name = wanted + "-" + std::to_string(i);
-  return name;
 }
 
 Result<Signature> FromCluster(const Arguments& arguments, Output& output) {
@@ -103,8 +94,8 @@ Result<int> RunAdd(const Arguments& arguments, Output& output) {
   signature.added = Today();
   CULPRIT_TRY(stackmine::ChangeStore(store, [&](std::vector<Signature>& all) -> Status {
     // A name that was asked for must be free; one that was not asked for is made so.
-    signature.name =
-        arguments.Has("--name") ? arguments.Text("--name") : FreeName(all, signature.name);
+    signature.name = arguments.Has("--name") ? arguments.Text("--name")
+                                             : stackmine::FreeName(all, signature.name);
     if (signature.name.empty()) return Error{.message = "a signature needs a name"};
     all.push_back(signature);
     return {};
@@ -180,6 +171,57 @@ Result<int> RunRemove(const Arguments& arguments, Output& output) {
     return {};
   }));
   output.Print("removed " + std::to_string(arguments.operands().size()) + " from " + store + "\n");
+  return 0;
+}
+
+// Some of the store, or all, for another store.
+Result<int> RunExport(const Arguments& arguments, Output& output) {
+  CULPRIT_ASSIGN(const std::vector<Signature> all, stackmine::ReadStore(StorePath(arguments)));
+  std::vector<Signature> chosen;
+  for (const std::string& name : arguments.operands()) {
+    CULPRIT_ASSIGN(const size_t at, stackmine::FindSignature(all, name));
+    chosen.push_back(all[at]);
+  }
+  if (arguments.operands().empty()) chosen = all;
+  output.Print(stackmine::SignaturesToJson(chosen));
+  return 0;
+}
+
+// Sightings of both stay.
+void MergeSightings(const Signature& from, Signature& into) {
+  for (const stackmine::Sighting& seen : from.seen) {
+    stackmine::NoteSighting(into, seen.app, seen.version, seen.first);
+    stackmine::NoteSighting(into, seen.app, seen.version, seen.last);
+  }
+}
+
+Result<int> RunImport(const Arguments& arguments, Output& output) {
+  const std::string store = StorePath(arguments);
+  const bool replace = arguments.Has("--replace");
+  uint64_t added = 0;
+  uint64_t changed = 0;
+  for (const std::string& file : arguments.operands()) {
+    CULPRIT_ASSIGN(const std::string text, ReadWholeFile(file));
+    CULPRIT_ASSIGN(const std::vector<Signature> given, stackmine::SignaturesFromJson(text, file));
+    CULPRIT_TRY(stackmine::ChangeStore(store, [&](std::vector<Signature>& all) -> Status {
+      for (const Signature& signature : given) {
+        const auto same = std::find_if(
+            all.begin(), all.end(), [&](const Signature& s) { return s.name == signature.name; });
+        if (same == all.end()) {
+          all.push_back(signature);
+          ++added;
+          continue;
+        }
+        const Signature old = *same;
+        if (replace) *same = signature;
+        MergeSightings(replace ? old : signature, *same);
+        if (!(*same == old)) ++changed;
+      }
+      return {};
+    }));
+  }
+  output.Print("added " + std::to_string(added) + " to " + store + ", changed " +
+               std::to_string(changed) + "\n");
   return 0;
 }
 
@@ -284,11 +326,49 @@ Command RemoveCommand() {
   return command;
 }
 
+Command SignaturesExportCommand() {
+  Command command;
+  command.name = "signatures export";
+  command.summary = "print signatures for another store";
+  command.operands = "[NAME...]";
+  command.max_operands = SIZE_MAX;
+  command.examples = {{"culprit signatures export > team.json", "all of them"},
+                      {"culprit signatures export short-paths > one.json", "one, by its name"}};
+  command.flags = {StoreFlag()};
+  command.run = &RunExport;
+  return command;
+}
+
+Command SignaturesImportCommand() {
+  Command command;
+  command.name = "signatures import";
+  command.summary = "take signatures of another store";
+  command.operands = "FILE...";
+  command.min_operands = 1;
+  command.max_operands = SIZE_MAX;
+  command.examples = {{"culprit signatures import team.json", "what is not known here yet"},
+                      {"culprit signatures import team.json --replace",
+                       "theirs instead of ours where the name is the same"}};
+  command.flags = {{.name = "--replace", .help = "theirs win where a name is in both"},
+                   StoreFlag()};
+  command.details =
+      "Of a name in both stores ours stays; when it was seen, and in which versions, is taken from "
+      "both. A file that is no store changes nothing.";
+  command.run = &RunImport;
+  return command;
+}
+
 }  // namespace
 
 std::vector<Command> SignaturesCommands() {
-  return {AddCommand(),    ListCommand(),     EditCommand(),
-          RemoveCommand(), CoverageCommand(), SignaturesCheckCommand()};
+  return {AddCommand(),
+          ListCommand(),
+          EditCommand(),
+          RemoveCommand(),
+          CoverageCommand(),
+          SignaturesCheckCommand(),
+          SignaturesExportCommand(),
+          SignaturesImportCommand()};
 }
 
 }  // namespace culprit::cli

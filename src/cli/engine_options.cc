@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/engine_options.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/parallel.h"
+#include "base/program.h"
+#include "corpus/sealed_bytes.h"
+#include "scale/command_engine.h"
+#include "scale/slurm_engine.h"
+#include "scale/thread_engine.h"
+
+namespace culprit::cli {
+namespace {
+
+using scale::EngineControl;
+using scale::StageOutcome;
+
+constexpr size_t kFailuresShown = 10;
+
+// Signal handlers can only reach globals.
+volatile std::sig_atomic_t g_stop_run = 0;
+
+// For the time of a run the first SIGINT or SIGTERM only asks it to stop, so that
+// jobs elsewhere are cancelled; the second is as ever.
+class RunSignals {
+ public:
+  RunSignals() {
+    g_stop_run = 0;
+    struct sigaction stop = {};
+    stop.sa_handler = [](int) { g_stop_run = 1; };
+    stop.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &stop, &old_[0]);
+    sigaction(SIGTERM, &stop, &old_[1]);
+  }
+  RunSignals(const RunSignals&) = delete;
+  RunSignals& operator=(const RunSignals&) = delete;
+  ~RunSignals() {
+    sigaction(SIGINT, &old_[0], nullptr);
+    sigaction(SIGTERM, &old_[1], nullptr);
+  }
+
+ private:
+  std::array<struct sigaction, 2> old_ = {};
+};
+
+std::vector<std::string> HostsOf(const Arguments& arguments) {
+  std::vector<std::string> hosts;
+  for (const std::string& value : arguments.All("--hosts")) {
+    for (std::string_view rest = value; !rest.empty();) {
+      const std::string_view host = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(rest.size(), host.size() + 1));
+      if (!host.empty()) hosts.emplace_back(host);
+    }
+  }
+  return hosts;
+}
+
+Result<std::unique_ptr<scale::Engine>> MakeEngine(const Arguments& arguments,
+                                                  const corpus::GatherOptions& bounds,
+                                                  EngineControl control) {
+  const std::string engine = arguments.Text("--engine");
+  if (engine == "threads")
+    return {std::make_unique<scale::ThreadEngine>(bounds.jobs, std::move(control))};
+  std::string program = arguments.Text("--program");
+  if (program.empty()) {
+    CULPRIT_ASSIGN(program, OwnProgram());
+  }
+  std::vector<std::string> flags;
+  if (!bounds.use_summaries) flags.emplace_back("--no-summaries");
+  if (engine == "slurm") {
+    return {std::make_unique<scale::SlurmEngine>(
+        scale::SlurmOptions{.program = std::move(program),
+                            .partition = arguments.Text("--partition"),
+                            .time = arguments.Text("--time"),
+                            .account = arguments.Text("--account"),
+                            .more = arguments.All("--sbatch"),
+                            .task_flags = flags},
+        std::move(control))};
+  }
+  CULPRIT_ASSIGN(scale::CommandTemplate command,
+                 scale::CommandTemplate::Parse(arguments.Text("--command")));
+  const std::vector<std::string> hosts = HostsOf(arguments);
+  if (command.uses_host() == hosts.empty()) {
+    return Error{.message = hosts.empty() ? "--command has {host}, but no --hosts are given"
+                                          : "--hosts are given, but --command has no {host}"};
+  }
+  return {std::make_unique<scale::CommandEngine>(
+      std::move(command),
+      scale::CommandOptions{
+          .program = std::move(program), .hosts = hosts, .task_flags = flags, .slots = bounds.jobs},
+      std::move(control))};
+}
+
+void TellFailures(const scale::Stage& stage, const StageOutcome& outcome, Output& output) {
+  const auto& failures = outcome.failures;
+  for (size_t i = 0; i < std::min(failures.size(), kFailuresShown); ++i) {
+    const scale::TaskFailure& failure = failures[i];
+    std::string line = std::string(VerbName(stage.verb)) + " " + std::to_string(failure.index);
+    line += " failed";
+    if (failure.attempts > 1) line += " " + std::to_string(failure.attempts) + " times";
+    output.Warn(line + ": " + failure.why);
+    if (!failure.log.empty()) output.Note("  its log ends with (" + failure.log + ")");
+    for (const std::string& text : failure.last_lines) output.Note("    " + text);
+  }
+  if (failures.size() > kFailuresShown) {
+    output.Note("  and " + std::to_string(failures.size() - kFailuresShown) + " more");
+  }
+}
+
+Status RunStages(const scale::RunFolder& run, const scale::TaskOptions& task, scale::Engine& engine,
+                 Output& output) {
+  for (const scale::Stage& stage : scale::StagesOf(run, task)) {
+    CULPRIT_ASSIGN(const StageOutcome outcome, engine.Run(run.path(), stage, output.progress()));
+    TellFailures(stage, outcome, output);
+    CULPRIT_TRY(ToStatus(outcome, stage, run.path()));
+    std::string line = std::string(VerbName(stage.verb)) + ": " + std::to_string(stage.count) +
+                       (stage.count == 1 ? " task" : " tasks");
+    if (outcome.found_done != 0) line += ", " + std::to_string(outcome.found_done) + " done before";
+    if (outcome.repeated != 0) line += ", " + std::to_string(outcome.repeated) + " repeated";
+    output.Note(line);
+  }
+  return {};
+}
+
+// Beside the corpus, because that is on a disk that all hosts see; the name follows
+// from the plan, so the same command finds it again.
+std::string DefaultRunFolder(const scale::Plan& plan) {
+  std::string corpus = plan.corpus;
+  while (corpus.size() > 1 && corpus.ends_with('/')) corpus.pop_back();
+  return corpus + ".run-" + corpus::ShortDigest(PlanToJson(plan)).substr(0, 12);
+}
+
+}  // namespace
+
+std::vector<Flag> EngineFlags() {
+  return {{"--engine",
+           0,
+           ValueKind::kChoice,
+           "E",
+           "where traces are read: here, by Slurm jobs, by a launcher of your own",
+           "threads",
+           {"threads", "slurm", "command"}},
+          {"--run", 0, ValueKind::kPath, "FOLDER",
+           "keep what the shards put out there, and go on from it"},
+          {"--shards", 0, ValueKind::kNumber, "N", "cut the corpus into about N shards"},
+          {"--partition", 0, ValueKind::kText, "NAME", "Slurm's partition"},
+          {"--time", 0, ValueKind::kText, "T", "Slurm's time limit of one shard: 30, 1:30:00"},
+          {"--account", 0, ValueKind::kText, "NAME", "Slurm's account"},
+          {"--sbatch", 0, ValueKind::kText, "WORD",
+           "one more word for sbatch: --sbatch=--mem=4G; may be repeated"},
+          {"--command", 0, ValueKind::kText, "TEMPLATE", "the launcher: 'ssh {host} {command}'"},
+          {"--hosts", 0, ValueKind::kText, "LIST", "for {host}: a,b,c"},
+          {"--program", 0, ValueKind::kText, "PATH",
+           "culprit as the hosts find it; else the path of this one"}};
+}
+
+Result<bool> WantsRun(const Arguments& arguments) {
+  const std::string engine = arguments.Text("--engine");
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOnlyWith = {
+      {{"--partition", "slurm"},
+       {"--time", "slurm"},
+       {"--account", "slurm"},
+       {"--sbatch", "slurm"},
+       {"--command", "command"},
+       {"--hosts", "command"}}};
+  for (const auto& [flag, only] : kOnlyWith) {
+    if (arguments.Has(flag) && engine != only) {
+      return Error{.message = std::string(flag) + " goes with --engine " + std::string(only)};
+    }
+  }
+  if (engine == "command" && !arguments.Has("--command")) {
+    return Error{.message = "--engine command needs --command",
+                 .hint = "for example --command 'ssh {host} {command}' --hosts a,b,c"};
+  }
+  if (arguments.Has("--shards") && arguments.Number("--shards") == 0) {
+    return Error{.message = "--shards must be at least 1"};
+  }
+  return engine != "threads" || arguments.Has("--run") || arguments.Has("--shards");
+}
+
+Result<scale::RunEvidence> GatherByRun(const std::string& corpus, scale::PlanOptions options,
+                                       const corpus::GatherOptions& bounds,
+                                       const Arguments& arguments, Output& output) {
+  std::error_code code;
+  if (!std::filesystem::is_directory(corpus, code)) {
+    return Error{.message = "only a corpus can be cut into shards",
+                 .file = corpus,
+                 .hint = "leave out --engine, --run and --shards"};
+  }
+  options.max_trace_bytes = bounds.max_trace_bytes;
+  if (arguments.Has("--shards")) {
+    options.events_a_shard = 1;
+    options.max_shards = arguments.Number("--shards");
+  }
+  const RunSignals signals;
+  EngineControl control{.stop = [] { return g_stop_run != 0; },
+                        .note = [&](const std::string& line) { output.Warn(line); }};
+  CULPRIT_ASSIGN(const std::unique_ptr<scale::Engine> engine,
+                 MakeEngine(arguments, bounds, std::move(control)));
+  CULPRIT_ASSIGN(const scale::Plan plan, scale::MakePlan(corpus, options));
+  const bool keep = arguments.Has("--run");
+  const std::string folder = keep ? arguments.Text("--run") : DefaultRunFolder(plan);
+  CULPRIT_ASSIGN(const scale::RunFolder run, scale::RunFolder::Create(folder, plan));
+  output.Note("run: " + folder);
+  // Tasks are many, so each has one thread, and its part of the memory.
+  const size_t at_a_time = bounds.jobs == 0 ? HardwareThreads() : bounds.jobs;
+  const scale::TaskOptions task{.jobs = 1,
+                                .memory_bytes = bounds.memory_bytes / at_a_time,
+                                .use_summaries = bounds.use_summaries};
+  CULPRIT_TRY(RunStages(run, task, *engine, output));
+  CULPRIT_ASSIGN(scale::RunEvidence evidence, scale::ReadResult(run));
+  if (!keep) std::filesystem::remove_all(folder, code);
+  return evidence;
+}
+
+}  // namespace culprit::cli

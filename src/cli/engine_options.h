@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the traces of a corpus are read: in this process, or as a run whose
+// shards are spread over hosts (scale/engine.h). The flags that say so, and the
+// run itself: planned, carried out stage by stage with its notes and failures
+// told to the user, resumable by the same command, ended by Ctrl-C.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "corpus/gather.h"
+#include "scale/plan.h"
+#include "scale/verbs.h"
+
+namespace culprit::cli {
+
+// --engine, --run, --shards, --partition, --time, --account, --sbatch, --command,
+// --hosts, --program.
+std::vector<Flag> EngineFlags();
+
+// Whether they ask for a run; an Error if they do not fit together.
+Result<bool> WantsRun(const Arguments& arguments);
+
+// Runs the plan's stages and gives what they found. The run folder is --run, or one
+// beside the corpus that is removed when all went well. Of `bounds`, the largest
+// trace goes into the plan; jobs is how many tasks the engines threads and command
+// do at a time; the rest is for tasks in this process.
+Result<scale::RunEvidence> GatherByRun(const std::string& corpus, scale::PlanOptions options,
+                                       const corpus::GatherOptions& bounds,
+                                       const Arguments& arguments, Output& output);
+
+}  // namespace culprit::cli

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/gather_flags.h"
+
+#include <unistd.h>
+
+#include "cli/mine_options.h"
+
+namespace culprit::cli {
+namespace {
+
+uint64_t MachineBytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = ::sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page_bytes <= 0) return 0;
+  return static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes);
+}
+
+}  // namespace
+
+std::vector<Flag> GatherFlags() {
+  return {{"--memory", 0, ValueKind::kText, "SIZE",
+           "for traces in memory at a time, else a quarter of the machine's; a trace that needs "
+           "more is skipped and named"},
+          {"--no-summaries", 0, ValueKind::kNone, "",
+           "read every trace; neither use nor keep summaries in the corpus"}};
+}
+
+Result<GatherBounds> ReadGatherFlags(const Arguments& arguments) {
+  GatherBounds bounds;
+  bounds.use_summaries = !arguments.Has("--no-summaries");
+  if (!arguments.Has("--memory")) {
+    bounds.memory_bytes = MachineBytes() / 4;
+    bounds.max_trace_bytes = MachineBytes() / 4 * 3;
+    return bounds;
+  }
+  const auto bytes = ParseBytes(arguments.Text("--memory"));
+  if (!bytes) {
+    return Error{.message = "'" + arguments.Text("--memory") + "' is no size",
+                 .hint = "write it as 500MB or 2GB"};
+  }
+  bounds.memory_bytes = *bytes;
+  bounds.max_trace_bytes = *bytes;
+  return bounds;
+}
+
+void NoteGathered(const corpus::GatherReport& report, Output& output) {
+  if (report.why_not_kept.empty()) return;
+  output.Note("summaries are not kept, so the next command reads every trace again: " +
+              report.why_not_kept);
+}
+
+}  // namespace culprit::cli

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// culprit guard from end to end: programs are trained under a load, run again with
+// guards, and slow units planted in them are reported with the right type and a
+// stack that names the fault; a normal load reports nothing.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/test_folder.h"
+#include "cli/shell_run.h"
+
+namespace culprit {
+namespace {
+
+using cli::RunShell;
+using nlohmann::json;
+
+constexpr int64_t kMs = 1'000'000;
+
+bool RuntimeIsThere() {
+  const std::filesystem::path binary = CULPRIT_BINARY;
+  return std::filesystem::exists(binary.parent_path() / "libculprit_guard.so");
+}
+
+#define SKIP_WITHOUT_RUNTIME() \
+  if (!RuntimeIsThere()) GTEST_SKIP() << "the guard runtime is not built"
+
+// A program in the background; what it prints goes to files.
+class Background {
+ public:
+  Background(const std::string& command, const std::string& out, const std::string& err) {
+    pid_ = fork();
+    if (pid_ == 0) {
+      setpgid(0, 0);
+      execl("/bin/sh", "sh", "-c", ("exec " + command + " >" + out + " 2>" + err).c_str(), nullptr);
+      _exit(127);
+    }
+  }
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+  ~Background() {
+    if (pid_ <= 0) return;
+    kill(-pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  void Signal(int number) const { kill(pid_, number); }
+  pid_t pid() const { return pid_; }
+  // Nothing if it does not end in time.
+  std::optional<int> Wait(int seconds) {
+    for (int i = 0; i < seconds * 100; ++i) {
+      int status = 0;
+      if (waitpid(pid_, &status, WNOHANG) == pid_) {
+        pid_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      }
+      usleep(10'000);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+std::string FileText(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<json> Lines(const std::string& path) {
+  std::vector<json> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const json parsed = json::parse(line, nullptr, false);
+    if (!parsed.is_discarded()) lines.push_back(parsed);
+  }
+  return lines;
+}
+
+// Of tests/programs/guard_server.cc.
+class Client {
+ public:
+  explicit Client(const std::string& path) {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    for (int i = 0; i < 3000; ++i) {
+      fd_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      if (connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) return;
+      close(fd_);
+      fd_ = -1;
+      usleep(10'000);
+    }
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() {
+    if (fd_ >= 0) close(fd_);
+  }
+
+  bool connected() const { return fd_ >= 0; }
+  bool Ask(char kind, int late_ms = 0) const {
+    const std::string line = std::string(1, kind) + " " + std::to_string(late_ms) + "\n";
+    char answer[64];
+    return send(fd_, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size()) &&
+           read(fd_, answer, sizeof(answer)) > 0;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// Three clients that ask for everything in turn until they are stopped.
+class Load {
+ public:
+  explicit Load(const std::string& socket) {
+    for (int i = 0; i < 3; ++i) {
+      threads_.emplace_back([this, socket, i] {
+        const Client client(socket);
+        if (!client.connected()) return;
+        for (int n = i; !stop_.load(); ++n) {
+          if (!client.Ask("ABC"[n % 3])) return;
+          ++requests_;
+          usleep(300);
+        }
+      });
+    }
+  }
+  Load(const Load&) = delete;
+  Load& operator=(const Load&) = delete;
+  ~Load() { Stop(); }
+  void Stop() {
+    stop_ = true;
+    for (std::thread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
+  }
+  uint64_t requests() const { return requests_; }
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::atomic<uint64_t> requests_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+std::string GuardServer() { return std::string(CULPRIT_PROGRAMS) + "/guard_server"; }
+
+class GuardServerTest : public testing::TestWithParam<std::string> {
+ protected:
+  std::string Socket() const { return folder_ / "socket"; }
+  std::string Profile() const { return folder_ / "server.cguard"; }
+
+  void Train() {
+    Background culprit(std::string(CULPRIT_BINARY) + " guard train --for 10s --trace-for 3s -o " +
+                           Profile() + " -- " + GuardServer() + " " + GetParam() + " " + Socket(),
+                       folder_ / "out", folder_ / "err");
+    Load load(Socket());
+    const std::optional<int> code = culprit.Wait(120);
+    load.Stop();
+    ASSERT_TRUE(code.has_value()) << FileText(folder_ / "err");
+    ASSERT_EQ(*code, 0) << FileText(folder_ / "out") << FileText(folder_ / "err");
+    EXPECT_GT(load.requests(), 100u);
+  }
+
+  // Runs with guards while `work` drives it; gives the reports.
+  std::vector<json> Guard(const std::function<void()>& work, const std::string& flags = "") {
+    Background culprit(std::string(CULPRIT_BINARY) + " guard run " + Profile() + " --json " +
+                           flags + " -- " + GuardServer() + " " + GetParam() + " " + Socket(),
+                       folder_ / "out", folder_ / "err");
+    work();
+    culprit.Signal(SIGTERM);
+    EXPECT_TRUE(culprit.Wait(60).has_value());
+    notes_ = FileText(folder_ / "err");
+    return Lines(folder_ / "out");
+  }
+
+  const TestFolder folder_;
+  std::string notes_;
+};
+
+std::string AllFrames(const json& report) {
+  std::string text;
+  for (const json& stack : report["stacks"]) {
+    for (const json& frame : stack["frames"]) text += frame["frame"].get<std::string>() + " ";
+  }
+  return text;
+}
+
+// The report of the planted fault: long enough, and with its frame.
+const json* Planted(const std::vector<json>& reports, const std::string& frame, int64_t wall_ns) {
+  for (const json& report : reports) {
+    if (report["wall_ns"].get<int64_t>() >= wall_ns &&
+        AllFrames(report).find(frame) != std::string::npos) {
+      return &report;
+    }
+  }
+  return nullptr;
+}
+
+TEST_P(GuardServerTest, ReportsPlantedFaultsWithTypeAndStack) {
+  SKIP_WITHOUT_RUNTIME();
+  ASSERT_NO_FATAL_FAILURE(Train());
+  const json profile =
+      json::parse(RunShell(std::string(CULPRIT_BINARY) + " guard show --json " + Profile()).text);
+  ASSERT_FALSE(profile["loops"].empty());
+  EXPECT_GE(profile["types"].size(), 3u) << profile["types"];
+
+  const std::vector<json> reports = Guard([&] {
+    Load load(Socket());
+    const Client client(Socket());
+    ASSERT_TRUE(client.connected());
+    usleep(500'000);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(client.Ask('A', 200));
+      EXPECT_TRUE(client.Ask('B', 200));
+      EXPECT_TRUE(client.Ask('C', 200));
+    }
+    usleep(300'000);
+  });
+  const json* spin = Planted(reports, "PlantedSpin", 150 * kMs);
+  ASSERT_NE(spin, nullptr) << notes_ << json(reports);
+  EXPECT_GT((*spin)["cpu_ns"].get<int64_t>(), (*spin)["blocked_ns"].get<int64_t>()) << *spin;
+  const json* sleep = Planted(reports, "PlantedSleep", 150 * kMs);
+  ASSERT_NE(sleep, nullptr) << notes_ << json(reports);
+  EXPECT_GT((*sleep)["blocked_ns"].get<int64_t>(), 150 * kMs) << *sleep;
+  EXPECT_NE((*spin)["type"], (*sleep)["type"]) << "sorting and searching are not one type";
+}
+
+TEST_P(GuardServerTest, IsSilentUnderTheLoadItWasTrainedWith) {
+  SKIP_WITHOUT_RUNTIME();
+  if (GetParam() == "workers") {
+    GTEST_SKIP()
+        << "where CPUs are short, a worker without one holds the lock: that is slow indeed";
+  }
+  ASSERT_NO_FATAL_FAILURE(Train());
+  uint64_t requests = 0;
+  const std::vector<json> reports = Guard([&] {
+    Load load(Socket());
+    usleep(5'000'000);
+    load.Stop();
+    requests = load.requests();
+  });
+  EXPECT_GT(requests, 100u);
+  // Other programs share the machine: one unit in a thousand may have had a page
+  // or a disk taken away.
+  EXPECT_LE(reports.size(), requests / 1000) << json(reports);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, GuardServerTest, testing::Values("loop", "workers", "fork"),
+                         [](const auto& mode) { return mode.param; });
+
+TEST(GuardTest, AttachesToARunningServerAndLeavesIt) {
+  SKIP_WITHOUT_RUNTIME();
+  if (geteuid() != 0) GTEST_SKIP() << "attaching needs root or a permissive ptrace_scope";
+  const TestFolder folder;
+  const std::string socket = folder / "socket";
+  Background server(GuardServer() + " loop " + socket, folder / "o", folder / "e");
+  const Client client(socket);
+  ASSERT_TRUE(client.connected());
+  const std::string pid = std::to_string(server.pid());
+  const std::string binary = CULPRIT_BINARY;
+  {
+    Load load(socket);
+    const auto trained = RunShell(binary + " guard train --attach " + pid +
+                                  " --for 10s --trace-for 3s -o " + (folder / "a.cguard"));
+    ASSERT_EQ(trained.code, 0) << trained.text;
+  }
+  ASSERT_TRUE(client.Ask('A')) << "it goes on without guards";
+  Background culprit(
+      binary + " guard attach " + (folder / "a.cguard") + " " + pid + " --json --for 6s",
+      folder / "out", folder / "err");
+  {
+    Load load(socket);
+    usleep(1'500'000);
+    ASSERT_TRUE(client.Ask('C', 200));
+  }
+  EXPECT_EQ(culprit.Wait(60), 0) << FileText(folder / "err");
+  EXPECT_NE(Planted(Lines(folder / "out"), "PlantedSleep", 150 * kMs), nullptr)
+      << FileText(folder / "out") << FileText(folder / "err");
+  EXPECT_TRUE(client.Ask('B')) << "and goes on after it";
+}
+
+TEST(GuardTest, RefusesWhatItCannotGuardBeforeStartingIt) {
+  const TestFolder folder;
+  const std::string binary = CULPRIT_BINARY;
+  const auto missing = RunShell(binary + " guard train -o " + (folder / "p") + " -- no-such-thing");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_NE(missing.text.find("no-such-thing"), std::string::npos) << missing.text;
+  const auto text = RunShell(binary + " guard train -o " + (folder / "p") + " -- " +
+                             folder.Write("text", "hello"));
+  EXPECT_EQ(text.code, 1);
+  const auto none = RunShell(binary + " guard detach 1");
+  EXPECT_EQ(none.code, 1) << none.text;
+  const auto both = RunShell(binary + " guard train --attach 1 -- true");
+  EXPECT_EQ(both.code, 1) << both.text;
+}
+
+// ---- servers of the distribution
+
+TEST(GuardTest, ReportsTheQuadraticWatchOfRedis) {
+  SKIP_WITHOUT_RUNTIME();
+  if (!cli::HasProgram("redis-server") || !cli::HasProgram("redis-benchmark")) {
+    GTEST_SKIP() << "redis is not installed";
+  }
+  const TestFolder folder;
+  const std::string socket = folder / "redis.sock";
+  const std::string server = "redis-server --port 0 --unixsocket " + socket +
+                             " --save '' --appendonly no --dir " + folder.path();
+  const std::string load = "redis-benchmark -s " + socket +
+                           " -c 8 -n 10000 -q -t set,get,incr,lpush,rpop,sadd,hset,zadd";
+  const std::string wait = "for i in $(seq 300); do redis-cli -s " + socket +
+                           " ping 2>/dev/null | grep -q PONG && break; sleep 0.1; done; ";
+  const std::string binary = CULPRIT_BINARY;
+  {
+    Background culprit(binary + " guard train --for 25s --trace-for 6s -o " +
+                           (folder / "redis.cguard") + " -- " + server,
+                       folder / "out", folder / "err");
+    RunShell(wait + "while redis-cli -s " + socket +
+             " ping 2>/dev/null | grep -q PONG; do timeout 30 " + load + " >/dev/null; done");
+    const std::optional<int> code = culprit.Wait(180);
+    ASSERT_TRUE(code.has_value());
+    ASSERT_EQ(*code, 0) << FileText(folder / "out") << FileText(folder / "err");
+  }
+  Background culprit(binary + " guard run --json " + (folder / "redis.cguard") + " -- " + server,
+                     folder / "out", folder / "err");
+  const auto watched = RunShell(wait + "timeout 30 " + load +
+                                " >/dev/null; { printf WATCH; seq -f ' k%.0f' -s '' 10000; "
+                                "echo; } | timeout 60 redis-cli -s " +
+                                socket);
+  EXPECT_NE(watched.text.find("OK"), std::string::npos) << watched.text;
+  culprit.Signal(SIGTERM);
+  ASSERT_TRUE(culprit.Wait(60).has_value());
+  const std::vector<json> reports = Lines(folder / "out");
+  EXPECT_NE(Planted(reports, "watchForKey", kMs), nullptr)
+      << json(reports) << FileText(folder / "err");
+}
+
+TEST(GuardTest, GuardsTheWorkersOfNginx) {
+  SKIP_WITHOUT_RUNTIME();
+  if (!cli::HasProgram("nginx") || !cli::HasProgram("wrk")) {
+    GTEST_SKIP() << "nginx and wrk are not installed";
+  }
+  const TestFolder folder;
+  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
+  std::string page;
+  for (int i = 0; i < 200; ++i) page += "a line of a page\n";
+  folder.Write("index.html", page);
+  const std::string f = folder.path();
+  constexpr int kPort = 17491;
+  const std::string config = folder.Write(
+      "nginx.conf", "daemon off; worker_processes 2; pid " + f + "/pid; error_log " + f +
+                        "/log;\nevents { worker_connections 64; }\nhttp { access_log off;\n"
+                        "client_body_temp_path " +
+                        f + "/b; proxy_temp_path " + f + "/p; fastcgi_temp_path " + f +
+                        "/f; uwsgi_temp_path " + f + "/u; scgi_temp_path " + f +
+                        "/s;\nserver { listen 127.0.0.1:" + std::to_string(kPort) + "; root " + f +
+                        "; } }\n");
+  const std::string server = "nginx -p " + f + " -c " + config;
+  const std::string url = "http://127.0.0.1:" + std::to_string(kPort) + "/index.html";
+  const std::string wait = "for i in $(seq 300); do wrk -t1 -c1 -d1s " + url +
+                           " 2>/dev/null | grep -q 'requests in' && break; sleep 0.1; done; ";
+  const std::string binary = CULPRIT_BINARY;
+  {
+    Background culprit(binary + " guard train --for 15s --trace-for 4s -o " +
+                           (folder / "nginx.cguard") + " -- " + server,
+                       folder / "out", folder / "err");
+    RunShell(wait + "wrk -t1 -c4 -d16s " + url);
+    const std::optional<int> code = culprit.Wait(120);
+    ASSERT_TRUE(code.has_value());
+    ASSERT_EQ(*code, 0) << FileText(folder / "out") << FileText(folder / "err");
+  }
+  const json profile =
+      json::parse(RunShell(binary + " guard show --json " + (folder / "nginx.cguard")).text);
+  EXPECT_FALSE(profile["loops"].empty());
+  EXPECT_FALSE(profile["types"].empty());
+  Background culprit(binary + " guard run --json " + (folder / "nginx.cguard") + " -- " + server,
+                     folder / "out", folder / "err");
+  const auto driven = RunShell(wait + "wrk -t1 -c4 -d4s " + url);
+  EXPECT_EQ(driven.text.find("Non-2xx"), std::string::npos) << driven.text;
+  culprit.Signal(SIGTERM);
+  ASSERT_TRUE(culprit.Wait(60).has_value());
+  const std::string notes = FileText(folder / "err");
+  EXPECT_NE(notes.find("processes      3"), std::string::npos) << "master and workers: " << notes;
+}
+
+}  // namespace
+}  // namespace culprit
