@@ -94,7 +94,7 @@ Result<analyze::Part> UnitsPart(const std::string& profile_path, const std::stri
 
 Result<analyze::Part> InferencePart(const std::string& path, const std::string& profile,
                                     const std::string& against, size_t jobs) {
-  std::vector<std::string> traces = {path};
+  std::vector<std::pair<std::string, std::string>> traces = {{path, path}};  // file, name
   std::error_code code;
   if (fs::is_directory(path, code)) {
     CULPRIT_ASSIGN(const corpus::Corpus corpus, corpus::Corpus::Open(path));
@@ -103,14 +103,14 @@ Result<analyze::Part> InferencePart(const std::string& path, const std::string& 
     for (const corpus::TraceRow& row : rows) {
       const auto syscalls = static_cast<size_t>(trace::EventKind::kSyscall);
       if (row.kind_counts[syscalls] > 0 && traces.size() < kMostInferred) {
-        traces.push_back(corpus.TracePath(row));
+        traces.emplace_back(corpus.TracePath(row), row.name);
       }
     }
   }
   std::string json = R"({"traces":[)";
   bool first = true;
-  for (const std::string& trace : traces) {
-    const Result<InferFacts> facts =
+  for (const auto& [trace, name] : traces) {
+    Result<InferFacts> facts =
         GatherInference({.path = trace, .profile = profile, .against = against, .jobs = jobs});
     if (!facts.ok()) {
       // A corpus may hold traces of other programs; a profile that cannot be read
@@ -118,6 +118,7 @@ Result<analyze::Part> InferencePart(const std::string& path, const std::string& 
       if (traces.size() == 1 || facts.error().file == profile) return facts.error();
       continue;
     }
+    facts.value().path = name;
     json += (first ? "" : ",") + InferJson(facts.value());
     first = false;
   }

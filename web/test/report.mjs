@@ -39,10 +39,14 @@ export function partsOf(file) {
   return parts;
 }
 
-// The text of a report file with some of its parts replaced.
+// The text of a report file with some of its parts replaced, or new ones in it.
 export function withParts(file, replaced) {
   let text = readFileSync(file, "utf8");
+  const block = '<script type="application/gzip" data-part=';
   for (const [name, part] of Object.entries(replaced)) {
+    if (!text.includes(`data-part="${name}">`)) {
+      text = text.replace(block, `${block}"${name}">-</script>${block}`);
+    }
     const begin = text.indexOf(`data-part="${name}">`) + `data-part="${name}">`.length;
     const end = text.indexOf("<", begin);
     const packed = gzipSync(JSON.stringify(part)).toString("base64");

@@ -212,6 +212,65 @@ view("a flame graph tells what changed since an older recording", async () => {
   await page.close();
 });
 
+view("inference stands in the page as culprit infer has it", async () => {
+  run("synth", "--like", "server", "--traces", "1", "--seed", "2", "-o", "busy");
+  run("synth", "--like", "server", "--traces", "1", "--seed", "3", "--bugs", "none", "-o", "calm");
+  run("profile", "calm", "-o", "app.cprof");
+  const file = (corpus) => {
+    const { traces } = JSON.parse(run("corpus", "list", corpus, "--json"));
+    return join(corpus, traces[0].file);
+  };
+  const flags = ["--profile", "app.cprof"];
+  run("analyze", "busy", ...flags, "--normal", file("calm"), "-o", "inferred.html");
+  const said = JSON.parse(
+    run("infer", file("busy"), ...flags, "--against", file("calm"), "--json"),
+  );
+  const { page, troubles } = await openPage(
+    browser,
+    `file://${join(folder, "inferred.html")}#/inference`,
+  );
+  const names = await page.locator("table.plain tbody code").allTextContents();
+  assert.ok(said.functions.length > 0);
+  assert.deepEqual(
+    names,
+    said.functions.map((row) => row.function),
+  );
+  assert.deepEqual(troubles, []);
+  await page.close();
+});
+
+view("kinds of work are listed with their thresholds, slow ones first", async () => {
+  const type = (name, slow) => ({
+    name,
+    unit: "handler",
+    samples: 1000,
+    p50_ns: 2000,
+    p99_ns: 9000,
+    max_ns: 90000,
+    threshold_ns: 1500000,
+    slow,
+    longest_ns: slow * 1e6,
+    histogram: [0, 3, 900, 90, 7],
+  });
+  const units = {
+    program: "server",
+    floor_ns: 1000000,
+    types: [type("get", 0), type("<b>set", 7), type("del", 2)],
+  };
+  const overview = parts.get("overview");
+  const file = join(folder, "units.html");
+  const named = { ...overview, parts: [...overview.parts, "units"] };
+  writeFileSync(file, withParts(join(folder, "report.html"), { units, overview: named }));
+  const { page, troubles } = await openPage(browser, `file://${file}#/units`);
+  const cells = await page.locator(".rows .row [role=gridcell]:first-child").allTextContents();
+  assert.deepEqual(cells, ["<b>set", "del", "get"]);
+  const first = page.locator(".rows .row").first();
+  assert.ok((await first.textContent()).includes("1.50 ms"));
+  assert.equal(await first.locator("svg line.mark").count(), 1);
+  assert.deepEqual(troubles, []);
+  await page.close();
+});
+
 view("wait chains open by keyboard", async () => {
   const { page, troubles } = await openPage(browser, `${url}#/chains`);
   const closed = page.locator("[role=treeitem][aria-expanded=false]").first();
