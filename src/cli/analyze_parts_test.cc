@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/test_folder.h"
+#include "guard/learn.h"
 #include "guard/profile_file.h"
 #include "guard/random_profile.h"
 
@@ -15,8 +16,15 @@ namespace {
 
 TEST(UnitsPart, HasTheTypesOfTheProfileAndCountsReports) {
   const TestFolder folder;
-  const guard::Profile profile = guard::RandomProfile(5);
+  guard::Profile profile = guard::RandomProfile(5);
+  guard::ChooseTypesAndGuards(profile, {});
   ASSERT_FALSE(profile.types.empty());
+  for (size_t i = 0; i < profile.types.size(); ++i) {
+    profile.types[i].name += std::to_string(i);
+    profile.types[i].stats.Add(1500 * (i + 1), 3);
+    profile.types[i].stats.Add(700, i);
+    profile.types[i].threshold_ns = 1'000'000 + i;
+  }
   ASSERT_TRUE(guard::WriteProfile(profile, folder / "p.cguard", Overwrite::kRefuse).ok());
   std::filesystem::create_directory(folder / "reports");
   const std::string line =
