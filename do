@@ -14,6 +14,7 @@ usage() {
 ./do lint       formatting, clang-tidy, shellcheck, layers, licence lines
 ./do bench      run the benchmarks                     [./do bench FILTER]
 ./do bench record   what recording costs servers, which it installs   [ROUNDS] [WORKLOAD...]
+./do bench guard    what guards cost them   [ROUNDS] [SERVER...]
 ./do fuzz       run every fuzz target for a minute     [./do fuzz SECONDS]
 ./do package    make a .deb in build/
 ./do readme     run the README's commands and put their output into it
@@ -170,13 +171,19 @@ do_lint() {
 do_bench() {
   need build bench
   build_preset bench build-bench all
-  if [[ ${1:-} == record ]]; then
-    need recording
-    shift
-    bench/record/run.sh "$@"
-  else
-    bench/run.sh "$@"
-  fi
+  case ${1:-} in
+    record)
+      need recording
+      shift
+      bench/record/run.sh "$@"
+      ;;
+    guard)
+      need recording guards realbugs
+      shift
+      bench/guard/run.sh "$@"
+      ;;
+    *) bench/run.sh "$@" ;;
+  esac
 }
 
 do_fuzz() {
