@@ -63,12 +63,10 @@ class PieceSink : public BodySink {
         size_(size) {
     fd_ = open(pushes_.PiecePath(sha256_).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     struct stat info = {};
-    if (fd_ < 0 || fstat(fd_, &info) != 0) {
+    if (fd_ < 0 || fstat(fd_, &info) != 0 || lseek(fd_, static_cast<off_t>(offset), SEEK_SET) < 0) {
       problem_ = TextResponse(507, "the piece cannot be stored\n");
     } else if (static_cast<uint64_t>(info.st_size) != offset) {
       problem_ = TextResponse(409, std::to_string(info.st_size) + " bytes are here\n");
-    } else if (lseek(fd_, static_cast<off_t>(offset), SEEK_SET) < 0) {
-      problem_ = TextResponse(507, "the piece cannot be stored\n");
     }
   }
   PieceSink(const PieceSink&) = delete;
