@@ -333,20 +333,25 @@ TEST_F(RecordedUserStackTest, AChainOfFramePointersHasTheLeafsCaller) {
 #if !defined(__aarch64__)
   GTEST_SKIP() << "only arm64 keeps return addresses in a register";
 #endif
-  if (!binary_.Works("cc -O2 -fno-omit-frame-pointer -momit-leaf-frame-pointer known.c -o known") ||
-      !Record("--call-graph fp")) {
-    GTEST_SKIP() << "perf cannot record here";
-  }
-  if (binary_.Run("perf evlist -v -i known.data").find("sample_regs_user: 0x40000000") ==
-      std::string::npos) {
-    GTEST_SKIP() << "this perf does not record the link register";
+  if (!binary_.Works("cc -O2 -fno-omit-frame-pointer -momit-leaf-frame-pointer known.c -o known")) {
+    GTEST_SKIP() << "no C compiler";
   }
   size_t in_leaf = 0;
   size_t with_caller = 0;
-  for (const auto& [time, names] : Stacks(Import())) {
-    if (names.size() < 2 || names[0] != "level_leaf") continue;
-    ++in_leaf;
-    with_caller += names[1] == "level_c" ? 1 : 0;
+  // As above: on a busy machine once more.
+  for (int attempt = 0; attempt < 3 && in_leaf <= 50; ++attempt) {
+    if (!Record("--call-graph fp")) GTEST_SKIP() << "perf cannot record here";
+    if (binary_.Run("perf evlist -v -i known.data").find("sample_regs_user: 0x40000000") ==
+        std::string::npos) {
+      GTEST_SKIP() << "this perf does not record the link register";
+    }
+    in_leaf = 0;
+    with_caller = 0;
+    for (const auto& [time, names] : Stacks(Import())) {
+      if (names.size() < 2 || names[0] != "level_leaf") continue;
+      ++in_leaf;
+      with_caller += names[1] == "level_c" ? 1 : 0;
+    }
   }
   EXPECT_GT(in_leaf, 50u);
   EXPECT_EQ(with_caller, in_leaf);
