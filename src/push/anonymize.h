@@ -15,8 +15,8 @@
 
 namespace culprit::push {
 
-// Writes `to`, which must not exist. Blocks that cannot be read are left out,
-// and counted in the diagnostics of the new trace's properties.
+// Writes `to`, which must not exist. Blocks that cannot be read are left out; the
+// property anonymized.damaged_blocks of the new trace counts them.
 Status AnonymizeTrace(const std::string& from, const std::string& to, Pseudonyms& pseudonyms);
 
 }  // namespace culprit::push

@@ -16,7 +16,7 @@
 namespace culprit::push {
 
 // What was replaced, distinct texts by what they were: "paths", "arguments",
-// "hosts", "users", "cgroups", "values".
+// "hosts", "users", "cgroups".
 using Replaced = std::map<std::string, uint64_t>;
 
 class Pseudonyms {

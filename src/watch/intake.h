@@ -41,7 +41,6 @@ struct SlowUnit {
 struct IntakeOptions {
   uint64_t max_corpus_bytes = uint64_t{2} << 30;
   uint64_t settle_ns = 300'000'000;  // after a unit's end, before the dump is asked for
-  std::string app;                   // of the traces
 };
 
 // Has the recorder write; gives the path of the trace.
