@@ -93,9 +93,10 @@ TEST(Recorder, ASleepIsAWaitThatTheTimerEnds) {
   EXPECT_EQ(outcome.tier, Tier::kBpf);
   const int64_t sleep_ns = LongestWait(trace, "nanosleep", "[timer]");
   EXPECT_GE(sleep_ns, 199 * kMs);
-  EXPECT_LE(sleep_ns, 400 * kMs);
-  // The shell waits for its child, which ends the wait by its exit.
-  EXPECT_GE(LongestWait(trace, "wait4", "sleep"), 199 * kMs);
+  EXPECT_LE(sleep_ns, 2000 * kMs);
+  // The shell waits for its child, which ends the wait by its exit. On a busy
+  // machine the child may sleep for a while before its parent waits.
+  EXPECT_GE(LongestWait(trace, "wait4", "sleep"), 100 * kMs);
   EXPECT_GT(outcome.complete_stacks * 10, outcome.user_stacks * 5);
   EXPECT_TRUE(trace.metadata.properties.contains("overhead.share"));
   EXPECT_EQ(trace.metadata.properties.at("recorder.tier"), "bpf");
