@@ -310,18 +310,20 @@ struct BlockDecoder::State {
   ColumnDecoder columns;
   std::array<std::string_view, 256> directory;
   std::array<std::array<std::vector<uint64_t>, kFields>, kEventKinds> fields;
-  std::vector<uint64_t> zeros;
   std::string kinds;
   std::string flags;
-  std::vector<uint64_t> stack_ranks;
-  std::vector<uint64_t> thread_ranks;
+  std::vector<uint64_t> ranks;
+  std::vector<uint32_t> stacks;  // ids by code
+  std::vector<uint32_t> threads;
+  std::vector<Event*> places;
   BlockInfo info;
 
   bool ReadDirectory(ByteReader& in);
-  bool ReadRanks(uint8_t id, uint32_t limit, std::vector<uint64_t>& ranks);
+  bool ReadRanks(uint8_t id, uint32_t limit, std::vector<uint32_t>& ids);
   bool ReadBytes(uint8_t id, std::string& plane);
   bool ReadColumns(const IdLimits& limits);
-  bool Assemble(std::vector<Event>& events);
+  bool ReadHead(std::string_view payload, const IdLimits& limits);
+  bool Assemble(std::span<Event* const> to) const;
 };
 
 bool BlockDecoder::State::ReadDirectory(ByteReader& in) {
@@ -335,13 +337,18 @@ bool BlockDecoder::State::ReadDirectory(ByteReader& in) {
   return true;
 }
 
-bool BlockDecoder::State::ReadRanks(uint8_t id, uint32_t limit, std::vector<uint64_t>& ranks) {
-  ranks.clear();
+bool BlockDecoder::State::ReadRanks(uint8_t id, uint32_t limit, std::vector<uint32_t>& ids) {
+  // kCodeExpected stands for what the loop knows.
+  ids.assign(kFirstRankCode, kNoId);
   ByteReader in(directory[id]);
   if (directory[id].empty()) return true;
   const uint64_t count = in.Varint();
   if (count > info.events || !columns.Column(in, count, ranks)) return false;
-  return std::all_of(ranks.begin(), ranks.end(), [&](uint64_t r) { return r < limit; });
+  for (const uint64_t rank : ranks) {
+    if (rank >= limit) return false;
+    ids.push_back(static_cast<uint32_t>(rank));
+  }
+  return true;
 }
 
 bool BlockDecoder::State::ReadBytes(uint8_t id, std::string& plane) {
@@ -358,8 +365,8 @@ bool BlockDecoder::State::ReadColumns(const IdLimits& limits) {
   std::array<uint32_t, 256> counts = {};
   for (char kind : kinds) ++counts[static_cast<uint8_t>(kind)];
   if (!std::equal(info.kind_counts.begin(), info.kind_counts.end(), counts.begin())) return false;
-  if (!ReadRanks(kStackRanksColumn, limits.stacks, stack_ranks)) return false;
-  if (!ReadRanks(kThreadRanksColumn, limits.threads, thread_ranks)) return false;
+  if (!ReadRanks(kStackRanksColumn, limits.stacks, stacks)) return false;
+  if (!ReadRanks(kThreadRanksColumn, limits.threads, threads)) return false;
   for (size_t kind = 0; kind < kEventKinds; ++kind) {
     for (size_t field = 0; field < kFields; ++field) {
       const std::string_view bytes = directory[FieldColumn(kind, field)];
@@ -375,42 +382,47 @@ bool BlockDecoder::State::ReadColumns(const IdLimits& limits) {
 
 namespace {
 
+// A column, or for one that is not stored a zero that every index leads to.
+struct Values {
+  const uint64_t* values = nullptr;
+  size_t mask = 0;
+
+  uint64_t operator[](size_t i) const { return values[i & mask]; }
+};
+constexpr uint64_t kZero = 0;
+
 // One id from its code; sets `bad` for a rank that does not exist.
-uint32_t IdOf(uint64_t code, uint32_t expected, const std::vector<uint64_t>& ranks, bool& bad) {
-  if (code == kCodeNone) return kNoId;
-  if (code == kCodeExpected) return expected;
-  if (code - kFirstRankCode >= ranks.size()) {
-    bad = true;
-    return kNoId;
-  }
-  return static_cast<uint32_t>(ranks[code - kFirstRankCode]);
+uint32_t IdOf(uint64_t code, uint32_t expected, const std::vector<uint32_t>& ids, bool& bad) {
+  const bool exists = code < ids.size();
+  bad |= !exists;
+  const uint32_t id = ids[exists ? code : kCodeNone];
+  return code == kCodeExpected ? expected : id;
 }
 
 }  // namespace
 
-bool BlockDecoder::State::Assemble(std::vector<Event>& events) {
-  const uint32_t longest = *std::max_element(info.kind_counts.begin(), info.kind_counts.end());
-  if (zeros.size() < longest) zeros.resize(longest, 0);
-  std::array<std::array<const uint64_t*, kFields>, kEventKinds> next;
+bool BlockDecoder::State::Assemble(std::span<Event* const> to) const {
+  std::array<std::array<Values, kFields>, kEventKinds> columns_of;
   for (size_t kind = 0; kind < kEventKinds; ++kind) {
     for (size_t field = 0; field < kFields; ++field) {
       const auto& values = fields[kind][field];
-      next[kind][field] = values.empty() ? zeros.data() : values.data();
+      columns_of[kind][field] =
+          values.empty() ? Values{&kZero, 0} : Values{values.data(), SIZE_MAX};
     }
   }
   std::array<uint32_t, kEventKinds> index = {};
-  events.resize(info.events);
-  Event* event = events.data();
   const char* kind_byte = kinds.data();
   const char* flag_byte = flags.data();
   const auto start = static_cast<uint64_t>(info.min_time_ns);
   const auto end = static_cast<uint64_t>(info.max_end_ns);
   bool bad = false;
-  for (const BlockInfo::Owner& owner : info.owners) {
+  for (size_t o = 0; o < info.owners.size(); ++o) {
+    const BlockInfo::Owner& owner = info.owners[o];
+    Event* event = to[o];
     OwnerState expected(info.min_time_ns);
     for (uint32_t n = 0; n < owner.events; ++n, ++event) {
       const auto kind = static_cast<size_t>(*kind_byte++);
-      const auto& field = next[kind];
+      const auto& field = columns_of[kind];
       const uint32_t i = index[kind]++;
       event->kind = static_cast<EventKind>(kind);
       event->flags = static_cast<uint8_t>(*flag_byte++);
@@ -419,19 +431,17 @@ bool BlockDecoder::State::Assemble(std::vector<Event>& events) {
       const uint64_t dur = field[kDur][i];
       event->time_ns = static_cast<int64_t>(time);
       event->dur_ns = static_cast<int64_t>(dur);
-      bad |= time - start > end - start || dur > end - time;
-      event->stack = StackId(IdOf(field[kStack][i], expected.stack, stack_ranks, bad));
-      const ThreadId other(IdOf(field[kOther][i], expected.other, thread_ranks, bad));
+      bad |= (time - start > end - start) | (dur > end - time);
+      event->stack = StackId(IdOf(field[kStack][i], expected.stack, stacks, bad));
+      const ThreadId other(IdOf(field[kOther][i], expected.other, threads, bad));
       const bool unwait = event->kind == EventKind::kUnwait;
       event->thread = unwait ? other : owner.thread;
       event->peer = unwait ? owner.thread : other;
       event->cpu = static_cast<uint16_t>(expected.cpu + UnZigZag(field[kCpu][i]));
-      event->arg0 = UnZigZag(field[kArg0][i]);
-      // What stands above the number of a call; files of version 1.0 have none.
-      if (event->kind == EventKind::kSyscall) {
-        const uint64_t above = field[kDetail][i] << 32;
-        event->arg0 = static_cast<int64_t>(static_cast<uint64_t>(event->arg0) + above);
-      }
+      // What stands above the number of a call; files of version 1.0 have none, and
+      // of other kinds it means nothing.
+      const uint64_t above = event->kind == EventKind::kSyscall ? field[kDetail][i] << 32 : 0;
+      event->arg0 = static_cast<int64_t>(static_cast<uint64_t>(UnZigZag(field[kArg0][i])) + above);
       event->arg1 = UnZigZag(field[kArg1][i]);
       expected.Advance(*event);
     }
@@ -439,17 +449,36 @@ bool BlockDecoder::State::Assemble(std::vector<Event>& events) {
   return !bad;
 }
 
+bool BlockDecoder::State::ReadHead(std::string_view payload, const IdLimits& limits) {
+  ByteReader in(payload);
+  return DecodeBlockInfo(in, limits, info) && ReadDirectory(in);
+}
+
 BlockDecoder::BlockDecoder() : state_(std::make_unique<State>()) {}
 BlockDecoder::~BlockDecoder() = default;
 
 bool BlockDecoder::Decode(std::string_view payload, const IdLimits& limits,
                           std::vector<Event>& events) {
-  ByteReader in(payload);
   State& s = *state_;
-  const bool ok = DecodeBlockInfo(in, limits, s.info) && s.ReadDirectory(in) &&
-                  s.ReadColumns(limits) && s.Assemble(events);
+  events.clear();
+  if (!s.ReadHead(payload, limits) || !s.ReadColumns(limits)) return false;
+  events.resize(s.info.events);
+  s.places.clear();
+  Event* next = events.data();
+  for (const BlockInfo::Owner& owner : s.info.owners) {
+    s.places.push_back(next);
+    next += owner.events;
+  }
+  const bool ok = s.Assemble(s.places);
   if (!ok) events.clear();
   return ok;
+}
+
+bool BlockDecoder::DecodeInto(std::string_view payload, const IdLimits& limits,
+                              const BlockInfo& expected, std::span<Event* const> places) {
+  State& s = *state_;
+  return s.ReadHead(payload, limits) && s.info.owners == expected.owners && s.ReadColumns(limits) &&
+         s.Assemble(places);
 }
 
 bool BlockDecoder::DecodeInfo(std::string_view payload, const IdLimits& limits, BlockInfo& info) {

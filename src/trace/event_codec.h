@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,11 @@ class BlockDecoder {
 
   // False: the payload is damaged; `events` is then empty.
   bool Decode(std::string_view payload, const IdLimits& limits, std::vector<Event>& events);
+  // The same with the events of each owner put to a place of their own, where there
+  // is room for as many as `expected` says. False also if the payload is not of
+  // that many events of those owners; what stands at the places is then undefined.
+  bool DecodeInto(std::string_view payload, const IdLimits& limits, const BlockInfo& expected,
+                  std::span<Event* const> places);
   // Only the head of the payload, for an index made by scanning.
   static bool DecodeInfo(std::string_view payload, const IdLimits& limits, BlockInfo& info);
 

@@ -60,8 +60,9 @@ struct Trace {
   Diagnostics diagnostics;
 };
 
-// Orders events by time, longer first, then kind and thread: the canonical
-// order of a time line.
+// The canonical order of a time line: by time, longer first, then kind, thread and
+// peer. Events that are equal in these keep the order they have.
+bool ComesBefore(const Event& a, const Event& b);
 void SortByTime(std::vector<Event>& events);
 
 }  // namespace culprit::trace

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "trace/event_codec.h"
 #include "trace/file_layout.h"
+#include "trace/owner_state.h"
 #include "trace/random_trace.h"
 #include "trace/trace_reader.h"
 #include "trace/trace_writer.h"
@@ -83,6 +84,57 @@ TEST(TraceFile, BlockSizeDoesNotChangeTheContent) {
   for (size_t block : {1, 7, 1000, 4096}) {
     ExpectSame(trace, Reread(EncodeTrace(trace, {.block_events = block})));
   }
+}
+
+// Reads the bytes in both orders and holds one against the other.
+void ExpectSameInBothOrders(const std::string& bytes) {
+  auto by_time = TraceReader::FromBytes(bytes, "memory");
+  auto by_thread = TraceReader::FromBytes(bytes, "memory");
+  ASSERT_EQ(by_time.ok(), by_thread.ok());
+  if (!by_time.ok()) return;
+  const Trace expected = std::move(by_time.value()).ReadAll();
+  Trace trace = std::move(by_thread.value()).ReadAll(EventOrder::kByThread);
+  EXPECT_TRUE(std::ranges::is_sorted(trace.events, {},
+                                     [](const Event& e) { return OwnerOf(e).value + 1; }));
+  EXPECT_EQ(trace.diagnostics.total(), expected.diagnostics.total());
+  SortByTime(trace.events);
+  ExpectSame(expected, trace);
+}
+
+TEST(TraceFile, ByThreadAreTheSameEvents) {
+  for (size_t events : {0, 1, 2, 1000, 5000}) {
+    const Trace trace = RandomTrace({.seed = events + 1, .events = events, .wild = events == 1000});
+    for (size_t block : {1, 7, 300, 1 << 16}) {
+      ExpectSameInBothOrders(EncodeTrace(trace, {.block_events = block}));
+    }
+  }
+}
+
+TEST(TraceFile, ByThreadAreTheSameEventsOfADamagedFile) {
+  const Trace trace = RandomTrace({.seed = 3, .events = 400});
+  const std::string whole = EncodeTrace(trace, {.block_events = 50});
+  for (size_t i = 0; i < whole.size(); i += 7) {
+    std::string bytes = whole;
+    bytes[i] = static_cast<char>(bytes[i] ^ 0x20);
+    ExpectSameInBothOrders(bytes);
+    if (i > 16) ExpectSameInBothOrders(whole.substr(0, i));
+  }
+}
+
+TEST(TraceFile, SortingByTimeIsStableAndCanonical) {
+  std::vector<Event> events;
+  for (int64_t i = 0; i < 4000; ++i) {
+    const auto number = static_cast<uint32_t>(i * 7919 % 4001);
+    events.push_back({.time_ns = number % 50,
+                      .dur_ns = number % 3,
+                      .thread = ThreadId(number % 2),
+                      .kind = static_cast<EventKind>(number % 4),
+                      .arg0 = i});
+  }
+  std::vector<Event> expected = events;
+  std::stable_sort(expected.begin(), expected.end(), ComesBefore);
+  SortByTime(events);
+  EXPECT_EQ(events, expected);
 }
 
 TEST(TraceFile, IsTheSameBytesEveryTime) {

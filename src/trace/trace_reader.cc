@@ -2,6 +2,7 @@
 #include "trace/trace_reader.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "base/bytes.h"
@@ -9,6 +10,7 @@
 #include "trace/dictionary_codec.h"
 #include "trace/event_codec.h"
 #include "trace/file_layout.h"
+#include "trace/owner_state.h"
 
 namespace culprit::trace {
 namespace {
@@ -19,12 +21,21 @@ constexpr uint64_t kMaxUnpackRatio = 256;
 constexpr uint64_t kMaxUnpackBase = 16 << 20;
 constexpr size_t kScanChunkBytes = 1 << 20;
 constexpr uint32_t kMaxLostThreads = 1 << 20;
+// An index that speaks of more events is not believed before they are seen.
+constexpr uint64_t kMaxEventsAByte = 16;
 
 struct Place {
   std::string tag;
   uint64_t offset = 0;
   uint64_t length = 0;  // of the whole section
 };
+
+// One decoder a thread: its buffers are worth keeping, and blocks may be read from
+// several threads.
+BlockDecoder& DecoderOfThisThread() {
+  thread_local BlockDecoder decoder;
+  return decoder;
+}
 
 }  // namespace
 
@@ -59,6 +70,10 @@ struct TraceReader::State {
   void ScanBlockInfo(const Place& place, std::string_view payload);
   void StandInForLostRows();
   void ReplaceLostIds(std::vector<Event>& events) const;
+  bool HasAllIds() const { return !dictionary_damaged && map.identity; }
+  IdLimits Limits() const;
+  // The payload of a block of events; nothing if it is damaged.
+  std::optional<std::string> ReadBlockPayload(const BlockInfo& block);
   Status Load();
 };
 
@@ -334,13 +349,22 @@ uint64_t TraceReader::events() const {
   return sum;
 }
 
+IdLimits TraceReader::State::Limits() const {
+  if (dictionary_damaged) return {.threads = UINT32_MAX, .stacks = UINT32_MAX};
+  return {.threads = static_cast<uint32_t>(dictionary.threads().size()),
+          .stacks = static_cast<uint32_t>(map.stacks.size())};
+}
+
+std::optional<std::string> TraceReader::State::ReadBlockPayload(const BlockInfo& block) {
+  return ReadPayload(
+      {.tag = std::string(kEventsTag), .offset = block.offset, .length = block.length});
+}
+
 Status TraceReader::ReadBlock(size_t index, std::vector<Event>& events) const {
   CULPRIT_CHECK(index < state_->blocks.size());
   State& s = *state_;
   const BlockInfo& block = s.blocks[index];
-  const Place place = {
-      .tag = std::string(kEventsTag), .offset = block.offset, .length = block.length};
-  const auto payload = s.ReadPayload(place);
+  const auto payload = s.ReadBlockPayload(block);
   events.clear();
   if (!payload) {
     return Error{.message = "event block with a wrong checksum",
@@ -348,38 +372,77 @@ Status TraceReader::ReadBlock(size_t index, std::vector<Event>& events) const {
                  .offset = block.offset,
                  .hint = "the other blocks are not affected"};
   }
-  IdLimits limits = {.threads = UINT32_MAX, .stacks = UINT32_MAX};
-  if (!s.dictionary_damaged) {
-    limits.threads = static_cast<uint32_t>(s.dictionary.threads().size());
-    limits.stacks = static_cast<uint32_t>(s.map.stacks.size());
-  }
-  // One decoder a thread: its buffers are worth keeping, and ReadBlock may be
-  // called from several threads.
-  thread_local BlockDecoder decoder;
-  if (!decoder.Decode(*payload, limits, events)) {
+  if (!DecoderOfThisThread().Decode(*payload, s.Limits(), events)) {
     return Error{.message = "event block that cannot be decoded",
                  .file = s.name,
                  .offset = block.offset,
                  .hint = "the other blocks are not affected"};
   }
-  if (s.dictionary_damaged || !s.map.identity) s.ReplaceLostIds(events);
+  if (!s.HasAllIds()) s.ReplaceLostIds(events);
   return {};
 }
 
-Trace TraceReader::ReadAll() && {
+// The index says how many events of which thread there are, so every block can be
+// decoded to where its events belong. False: something was not as the index says.
+bool TraceReader::ReadInPlace(std::vector<Event>& events) const {
   State& s = *state_;
-  Trace trace;
+  const uint64_t count = this->events();
+  if (!s.HasAllIds() || count / kMaxEventsAByte > s.size) return false;
+  const size_t threads = s.dictionary.threads().size();
+  std::vector<uint64_t> next(threads + 2);  // none() is slot 0
+  for (const BlockInfo& block : s.blocks) {
+    for (const BlockInfo::Owner& owner : block.owners) {
+      const uint64_t slot = uint64_t{owner.thread.value + 1};
+      if (slot > threads) return false;
+      next[slot + 1] += owner.events;
+    }
+  }
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  events.resize(count);
+  std::vector<Event*> places;
+  for (const BlockInfo& block : s.blocks) {
+    places.clear();
+    for (const BlockInfo::Owner& owner : block.owners) {
+      uint64_t& place = next[owner.thread.value + 1];
+      places.push_back(events.data() + place);
+      place += owner.events;
+    }
+    const auto payload = s.ReadBlockPayload(block);
+    if (!payload || !DecoderOfThisThread().DecodeInto(*payload, s.Limits(), block, places)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// One block after the other; what is damaged is counted and left out.
+std::vector<Event> TraceReader::ReadBlocks() {
+  State& s = *state_;
+  std::vector<Event> all;
   std::vector<Event> block;
-  trace.events.reserve(events());
+  all.reserve(events());
   for (size_t i = 0; i < s.blocks.size(); ++i) {
     const Status status = ReadBlock(i, block);
     if (!status.ok()) {
       s.diagnostics.Count(status.error().message, 1, status.error().offset);
       s.diagnostics.Count("events lost with a damaged block", s.blocks[i].events);
     }
-    trace.events.insert(trace.events.end(), block.begin(), block.end());
+    all.insert(all.end(), block.begin(), block.end());
   }
-  SortByTime(trace.events);
+  return all;
+}
+
+Trace TraceReader::ReadAll(EventOrder order) && {
+  State& s = *state_;
+  Trace trace;
+  if (order == EventOrder::kByTime) {
+    trace.events = ReadBlocks();
+    SortByTime(trace.events);
+  } else if (!ReadInPlace(trace.events)) {
+    trace.events = ReadBlocks();
+    std::ranges::stable_sort(trace.events, {},
+                             [](const Event& event) { return OwnerOf(event).value + 1; });
+  }
   trace.metadata = std::move(s.metadata);
   trace.dictionary = std::move(s.dictionary);
   trace.instances = std::move(s.instances);
@@ -387,9 +450,9 @@ Trace TraceReader::ReadAll() && {
   return trace;
 }
 
-Result<Trace> ReadTrace(const std::string& path) {
+Result<Trace> ReadTrace(const std::string& path, EventOrder order) {
   CULPRIT_ASSIGN(TraceReader reader, TraceReader::Open(path));
-  return std::move(reader).ReadAll();
+  return std::move(reader).ReadAll(order);
 }
 
 }  // namespace culprit::trace

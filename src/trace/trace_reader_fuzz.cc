@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a trace file. Nothing may crash, loop or eat memory, and what
 // the reader hands out must be consistent.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
 #include "trace/file_layout.h"
+#include "trace/owner_state.h"
 #include "trace/trace_reader.h"
 
 namespace {
@@ -59,6 +61,10 @@ void ReadEverything(std::string bytes) {
   for (size_t i = 0; i < dictionary.stacks().size() && i < 100; ++i) {
     (void)dictionary.StackText(culprit::trace::StackId(i));
   }
+  const auto trace = std::move(reader).value().ReadAll(culprit::trace::EventOrder::kByThread);
+  CULPRIT_CHECK(std::ranges::is_sorted(trace.events, {}, [](const auto& event) {
+    return culprit::trace::OwnerOf(event).value + 1;
+  }));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "waitgraph/glob.h"
 #include "waitgraph/wait_graph.h"
@@ -36,11 +37,9 @@ class Collection {
       : timelines_(timelines),
         dictionary_(timelines.trace().dictionary),
         filter_(dictionary_, options.with, options.without),
-        classes_(ClassifyStacks(dictionary_)),
         any_class_(options.classes.empty()),
         max_events_(options.max_events),
         finder_(timelines, options.path),
-        builder_(timelines),
         area_(area) {
     for (const WaitClass c : options.classes) wanted_[static_cast<size_t>(c)] = true;
   }
@@ -83,7 +82,7 @@ class Collection {
   WaitClass ClassOf(EventIndex wait) const {
     const EventIndex unwait = timelines_.UnwaitOf(wait);
     const StackId waker = unwait == kNoEvent ? StackId() : timelines_.event(unwait).stack;
-    return ClassifyWait(dictionary_, classes_, timelines_.event(wait), waker);
+    return ClassifyWait(dictionary_, finder_.classes(), timelines_.event(wait), waker);
   }
 
   // Its index in Area::events if the content lets it through, else kNoParent.
@@ -148,7 +147,8 @@ class Collection {
   }
 
   void AddGraph() {
-    builder_.Build(area_.instances[instance_], graph_);
+    if (!builder_) builder_.emplace(timelines_);
+    builder_->Build(area_.instances[instance_], graph_);
     int64_t roots_ns = 0;
     for (uint32_t i = graph_.roots_begin; i < graph_.roots_end; ++i) {
       roots_ns += graph_.nodes[i].dur_ns();
@@ -173,12 +173,11 @@ class Collection {
   const Timelines& timelines_;
   const trace::Dictionary& dictionary_;
   StackFilter filter_;
-  StackClasses classes_;
   bool any_class_;
   std::array<bool, kWaitClasses> wanted_ = {};
   uint64_t max_events_;
   PathFinder finder_;
-  WaitGraphBuilder builder_;
+  std::optional<WaitGraphBuilder> builder_;  // of the scope kGraph
   Area& area_;
   AreaAccount account_;
   uint32_t instance_ = 0;

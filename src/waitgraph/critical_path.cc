@@ -34,6 +34,8 @@ class PathFinder::Walk {
     while (!levels_.empty()) Step();
   }
 
+  const StackClasses& classes() const { return holders_.classes(); }
+
  private:
   // One thread within the window of the wait it explains.
   struct Level {
@@ -201,6 +203,8 @@ PathFinder::PathFinder(PathFinder&&) noexcept = default;
 void PathFinder::Find(const trace::Instance& instance, CriticalPath& path) {
   walk_->Run(instance, path.segments);
 }
+
+const StackClasses& PathFinder::classes() const { return walk_->classes(); }
 
 CriticalPath FindCriticalPath(const Timelines& timelines, const trace::Instance& instance,
                               const PathOptions& options) {

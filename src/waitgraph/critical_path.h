@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "waitgraph/timelines.h"
+#include "waitgraph/wait_class.h"
 
 namespace culprit::waitgraph {
 
@@ -111,6 +112,8 @@ class PathFinder {
 
   // Replaces the segments of `path`, whose memory is used again.
   void Find(const trace::Instance& instance, CriticalPath& path);
+  // Of the trace's stacks, which it had to find out.
+  const StackClasses& classes() const;
 
  private:
   class Walk;

@@ -8,6 +8,7 @@
 
 #include "base/glob.h"
 #include "waitgraph/glob.h"
+#include "waitgraph/name_memo.h"
 
 namespace culprit::waitgraph {
 namespace {
@@ -39,6 +40,18 @@ template <size_t N>
 bool MatchesAny(const std::array<std::string_view, N>& globs, std::string_view text) {
   return std::any_of(globs.begin(), globs.end(),
                      [&](std::string_view glob) { return MatchesGlob(glob, text); });
+}
+
+struct FunctionMarks {
+  bool condition = false;
+  bool signal = false;
+};
+FunctionMarks MarksOf(std::string_view function) {
+  thread_local NameMemo<FunctionMarks> known;
+  return known.Of(function, [](std::string_view name) {
+    return FunctionMarks{.condition = MatchesAny(kConditionFunctions, name),
+                         .signal = MatchesAny(kSignalFunctions, name)};
+  });
 }
 
 // Names of Windows modules come in any case.
@@ -79,8 +92,9 @@ void HolderInference::MarkFrames() {
     library_frame_.push_back((frame.flags & trace::kKernelMode) != 0 ||
                              (known && library[frame.module.value]) ||
                              function == trace::kTruncatedFunction);
-    condition_frame_.push_back(MatchesAny(kConditionFunctions, function));
-    signal_frame_.push_back(MatchesAny(kSignalFunctions, function));
+    const FunctionMarks marks = MarksOf(function);
+    condition_frame_.push_back(marks.condition);
+    signal_frame_.push_back(marks.signal);
   }
 }
 

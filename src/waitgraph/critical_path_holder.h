@@ -27,6 +27,8 @@ class HolderInference {
  public:
   explicit HolderInference(const Timelines& timelines);
 
+  const StackClasses& classes() const { return classes_; }
+
   // A lock wait whose end says nothing about the holder.
   bool EndsUntold(EventIndex wait) const { return !untold_.empty() && untold_.contains(wait); }
 

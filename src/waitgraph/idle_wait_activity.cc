@@ -64,7 +64,8 @@ class Gatherer {
  public:
   Gatherer(const Timelines& timelines, const StackClasses& classes, const WaitFacts& facts,
            const std::vector<bool>& never_idle, FunctionPaths& paths)
-      : events_(timelines.trace().events),
+      : timelines_(timelines),
+        events_(timelines.trace().events),
         kinds_(timelines.trace().dictionary.threads()),
         classes_(classes),
         facts_(facts),
@@ -82,9 +83,7 @@ class Gatherer {
         ++Of(event).whole_stacks;
       }
     }
-    for (EventIndex i = 0; i < events_.size(); ++i) {
-      if (events_[i].thread.valid()) Observe(i);
-    }
+    ObserveAll();
     for (size_t i = 0; i < threads_.size(); ++i) {
       for (auto& [path, counts] : counts_[i]) {
         counts.recurring = counts.waits > 1 ? counts.waits : 0;
@@ -96,6 +95,25 @@ class Gatherer {
 
  private:
   ThreadActivity& Of(const Event& event) { return threads_[event.thread.value]; }
+
+  // Waits without a stack in order of time, since their paths are numbered as they
+  // are invented; of the others the order does not matter.
+  void ObserveAll() {
+    std::vector<EventIndex> bare;
+    for (EventIndex i = 0; i < events_.size(); ++i) {
+      if (!events_[i].thread.valid()) continue;
+      if (events_[i].kind == EventKind::kWait && !events_[i].stack.valid()) {
+        bare.push_back(i);
+      } else {
+        Observe(i);
+      }
+    }
+    const auto before = [&](EventIndex a, EventIndex b) { return timelines_.IsBefore(a, b); };
+    if (!std::is_sorted(bare.begin(), bare.end(), before)) {
+      std::sort(bare.begin(), bare.end(), before);
+    }
+    for (const EventIndex i : bare) Observe(i);
+  }
 
   void Observe(EventIndex i) {
     const Event& event = events_[i];
@@ -118,6 +136,7 @@ class Gatherer {
     }
   }
 
+  const Timelines& timelines_;
   const std::vector<Event>& events_;
   const std::vector<trace::Thread>& kinds_;
   const StackClasses& classes_;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "base/check.h"
+#include "trace/owner_state.h"
 
 namespace culprit::waitgraph {
 namespace {
@@ -18,100 +20,62 @@ using trace::ThreadId;
 // At one moment a thread first blocks, then is woken, then runs.
 constexpr std::array<uint8_t, trace::kEventKinds> kRank = {2, 0, 3, 1, 3, 3, 3, 3};
 
+// Orders that do not depend on where in Trace::events an event stands, except
+// between events that are equal in all that anybody asks for.
 using Row = std::tuple<int64_t, int64_t, uint8_t, uint32_t>;
 
 Row TileRow(const Event& e) {
   return {e.time_ns, e.dur_ns, kRank[static_cast<size_t>(e.kind)], e.stack.value};
 }
-
 Row HardwareRow(const Event& e) { return {e.end_ns(), e.time_ns, 0, e.stack.value}; }
 Row UnwaitRow(const Event& e) { return {e.time_ns, e.thread.value, 0, e.stack.value}; }
 
-// Event indexes grouped by an owner, and within a group in order of `row_of`,
-// whose first part is carried along: following indexes into the events for every
-// comparison would miss the cache each time.
-struct Item {
+// What orders a thread's events, read while the event is at hand: following indexes
+// for every comparison would miss the cache each time.
+struct HardwareItem {
   int64_t key_ns = 0;
   EventIndex index = kNoEvent;
-
-  void Note(const Event& /*event*/) {}
 };
-
-// With what is asked of a tile later, read while its event is at hand.
-struct TileItem : Item {
-  Timelines::Tile tile;
+struct UnwaitItem {
+  int64_t key_ns = 0;
+  ThreadId waker;
+  EventIndex index = kNoEvent;
+};
+struct TileItem {
+  int64_t key_ns = 0;
   int64_t end_ns = 0;
-
-  void Note(const Event& event) {
-    tile = {.peer = event.peer, .kind = event.kind, .flags = event.flags};
-    end_ns = event.end_ns();
-  }
+  Timelines::Tile tile;
+  EventIndex index = kNoEvent;
 };
 
-class Grouping {
- public:
-  explicit Grouping(const trace::Trace& trace)
-      : events_(trace.events), owners_(trace.dictionary.threads().size()) {}
-
-  template <class ItemType = Item, class OwnerOf, class RowOf>
-  std::vector<ItemType> Make(const std::vector<EventIndex>& from, OwnerOf owner_of, RowOf row_of,
-                             std::vector<uint32_t>& ends) const {
-    ends.assign(owners_ + 1, 0);
-    for (const EventIndex i : from) {
-      const ThreadId owner = owner_of(events_[i]);
-      if (owner.value < owners_) ++ends[owner.value + 1];
-    }
-    for (size_t i = 1; i <= owners_; ++i) ends[i] += ends[i - 1];
-    std::vector<ItemType> items(ends[owners_]);
-    std::vector<uint32_t> next(ends.begin(), ends.end());
-    for (const EventIndex i : from) {
-      const ThreadId owner = owner_of(events_[i]);
-      if (owner.value >= owners_) continue;
-      ItemType& item = items[next[owner.value]++];
-      item.key_ns = std::get<0>(row_of(events_[i]));
-      item.index = i;
-      item.Note(events_[i]);
-    }
-    for (size_t i = 0; i < owners_; ++i) {
-      SortGroup(std::span(items).subspan(ends[i], ends[i + 1] - ends[i]), row_of);
-    }
-    return items;
+// Groups mostly come sorted by time, so that only runs of equal times are to be put
+// in order; what is not sorted is sorted whole.
+template <class Item, class RowOf>
+void SortGroup(const std::vector<Event>& events, std::span<Item> group, RowOf row_of) {
+  const auto less = [&](const Item& a, const Item& b) {
+    if (a.key_ns != b.key_ns) return a.key_ns < b.key_ns;
+    const Event& event_a = events[a.index];
+    const Event& event_b = events[b.index];
+    const Row row_a = row_of(event_a);
+    const Row row_b = row_of(event_b);
+    if (row_a != row_b) return row_a < row_b;
+    if (trace::ComesBefore(event_a, event_b)) return true;
+    return !trace::ComesBefore(event_b, event_a) && a.index < b.index;
+  };
+  const auto earlier = [](const Item& a, const Item& b) { return a.key_ns < b.key_ns; };
+  if (!std::is_sorted(group.begin(), group.end(), earlier)) {
+    std::sort(group.begin(), group.end(), less);
+    return;
   }
-
- private:
-  // Traces come sorted by time, so that for tiles and unwaits only runs of equal
-  // times are to be put in order; what is not sorted is sorted whole.
-  template <class ItemType, class RowOf>
-  void SortGroup(std::span<ItemType> group, RowOf row_of) const {
-    const auto less = [&](const Item& a, const Item& b) {
-      if (a.key_ns != b.key_ns) return a.key_ns < b.key_ns;
-      const Row row_a = row_of(events_[a.index]);
-      const Row row_b = row_of(events_[b.index]);
-      return row_a != row_b ? row_a < row_b : a.index < b.index;
-    };
-    const auto earlier = [](const Item& a, const Item& b) { return a.key_ns < b.key_ns; };
-    if (!std::is_sorted(group.begin(), group.end(), earlier)) {
-      std::sort(group.begin(), group.end(), less);
-      return;
+  for (size_t begin = 0; begin + 1 < group.size();) {
+    size_t end = begin + 1;
+    while (end < group.size() && group[begin].key_ns == group[end].key_ns) ++end;
+    if (end - begin > 1) {
+      std::sort(group.begin() + static_cast<ptrdiff_t>(begin),
+                group.begin() + static_cast<ptrdiff_t>(end), less);
     }
-    for (size_t begin = 0; begin < group.size();) {
-      size_t end = begin + 1;
-      while (end < group.size() && group[begin].key_ns == group[end].key_ns) ++end;
-      if (end - begin > 1) std::sort(group.begin() + begin, group.begin() + end, less);
-      begin = end;
-    }
+    begin = end;
   }
-
-  const std::vector<Event>& events_;
-  size_t owners_;
-};
-
-template <class ItemType>
-std::vector<EventIndex> Indexes(const std::vector<ItemType>& items) {
-  std::vector<EventIndex> indexes;
-  indexes.reserve(items.size());
-  for (const ItemType& item : items) indexes.push_back(item.index);
-  return indexes;
 }
 
 template <class T>
@@ -138,67 +102,167 @@ size_t FirstNear(std::span<const int64_t> values, size_t from, Sought sought) {
   return static_cast<size_t>(it - values.begin());
 }
 
+// Of the thread at hand.
+struct OwnEvents {
+  std::vector<UnwaitItem> unwaits;  // that woke it
+  std::vector<HardwareItem> served;
+  std::vector<TileItem> tiles;
+  bool tiles_in_order = true;  // each begins after the one before it began
+};
+
+uint32_t SlotOf(const Event& event) { return trace::OwnerOf(event).value + 1; }  // none: 0
+
+// Indexes of events by owner, those without one first.
+std::vector<EventIndex> ByOwner(const std::vector<Event>& events, size_t threads) {
+  const auto slot_of = [&](const Event& event) {
+    return std::min<size_t>(SlotOf(event), threads + 1);
+  };
+  std::vector<uint32_t> next(threads + 3);
+  for (const Event& event : events) ++next[slot_of(event) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<EventIndex> order(events.size());
+  for (EventIndex i = 0; i < events.size(); ++i) order[next[slot_of(events[i])]++] = i;
+  return order;
+}
+
 }  // namespace
 
+// Where the trace has its events by thread they are read straight on, and what is
+// made of a thread is made while its events are near. Whether it has is found out on
+// the way, since looking first would mean to read them twice.
 Timelines::Timelines(const trace::Trace& trace) : trace_(&trace) {
   CULPRIT_CHECK(trace.events.size() < kNoEvent);
-  std::vector<EventIndex> tiles;
-  std::vector<EventIndex> unwaits;
-  std::vector<EventIndex> hardware;
-  for (EventIndex i = 0; i < trace.events.size(); ++i) {
-    const EventKind kind = trace.events[i].kind;
-    if (IsTile(kind)) tiles.push_back(i);
-    if (kind == EventKind::kUnwait) unwaits.push_back(i);
-    if (kind == EventKind::kHardware) hardware.push_back(i);
+  const size_t threads = trace.dictionary.threads().size();
+  unwait_of_.assign(trace.events.size(), kNoEvent);
+  order_.reserve(trace.events.size());
+  begins_ns_.reserve(trace.events.size());
+  ends_ns_.reserve(trace.events.size());
+  facts_.reserve(trace.events.size());
+  if (!TakeThreads(threads, [](size_t at) { return static_cast<EventIndex>(at); })) {
+    const std::vector<EventIndex> by_owner = ByOwner(trace.events, threads);
+    const bool all = TakeThreads(threads, [&](size_t at) { return by_owner[at]; });
+    CULPRIT_CHECK(all);
   }
-  const auto thread_of = [](const Event& e) { return e.thread; };
-  const auto peer_of = [](const Event& e) { return e.peer; };
-  const Grouping grouping(trace);
-  {
-    const auto items = grouping.Make<TileItem>(tiles, thread_of, TileRow, tile_ends_);
-    order_ = Indexes(items);
-    begins_ns_.reserve(items.size());
-    ends_ns_.reserve(items.size());
-    facts_.reserve(items.size());
-    for (const TileItem& item : items) {
-      begins_ns_.push_back(item.key_ns);
-      ends_ns_.push_back(item.end_ns);
-      facts_.push_back(item.tile);
-    }
-  }
-  CutOverlaps();
-  served_order_ = Indexes(grouping.Make(hardware, thread_of, HardwareRow, served_ends_));
-  asked_order_ = Indexes(grouping.Make(hardware, peer_of, HardwareRow, asked_ends_));
+  GroupAsked(threads);
   completions_ = served_order_;
   std::sort(completions_.begin(), completions_.end(), [&](EventIndex a, EventIndex b) {
-    return std::pair(event(a).end_ns(), a) < std::pair(event(b).end_ns(), b);
+    if (event(a).end_ns() != event(b).end_ns()) return event(a).end_ns() < event(b).end_ns();
+    return IsBefore(a, b);
   });
   FindServers();
-  std::vector<uint32_t> unwait_ends;
-  const auto woken = grouping.Make(unwaits, peer_of, UnwaitRow, unwait_ends);
-  const std::vector<EventIndex> unwait_order = Indexes(woken);
-  unwait_of_.assign(trace.events.size(), kNoEvent);
-  for (uint32_t t = 0; t < trace.dictionary.threads().size(); ++t) {
-    FindUnwaits(t, GroupOf(unwait_order, unwait_ends, ThreadId(t)));
+}
+
+// False, with nothing done that a second call would not do again, if the events do
+// not come by owner.
+template <class IndexAt>
+bool Timelines::TakeThreads(size_t threads, IndexAt index_at) {
+  order_.clear();
+  begins_ns_.clear();
+  ends_ns_.clear();
+  facts_.clear();
+  served_order_.clear();
+  asked_order_.clear();
+  tile_ends_.assign(1, 0);
+  served_ends_.assign(1, 0);
+  const std::vector<Event>& events = trace_->events;
+  OwnEvents own;
+  size_t at = 0;
+  // Slot 0 are events of nobody; they may still have asked a device.
+  for (uint32_t slot = 0; slot <= threads; ++slot) {
+    for (; at < events.size(); ++at) {
+      const EventIndex i = index_at(at);
+      if (SlotOf(events[i]) != slot) break;
+      if (events[i].kind == EventKind::kHardware) asked_order_.push_back(i);
+      if (slot != 0) Take(i, own);
+    }
+    if (slot != 0) FinishThread(own);
+  }
+  for (; at < events.size(); ++at) {
+    const EventIndex i = index_at(at);
+    if (SlotOf(events[i]) <= threads) return false;
+    if (events[i].kind == EventKind::kHardware) asked_order_.push_back(i);
+  }
+  return true;
+}
+
+// Whether the tile stands behind the last one for certain: it begins later, or the
+// last one has no length and it has some or is of a later kind.
+bool Timelines::ComesNext(const Event& tile) const {
+  if (begins_ns_.back() != tile.time_ns) return begins_ns_.back() < tile.time_ns;
+  const auto rank = [](EventKind kind) { return kRank[static_cast<size_t>(kind)]; };
+  return ends_ns_.back() == tile.time_ns &&
+         (tile.dur_ns > 0 || (tile.dur_ns == 0 && rank(facts_.back().kind) < rank(tile.kind)));
+}
+
+template <class Own>
+void Timelines::Take(EventIndex i, Own& own) {
+  const Event& e = event(i);
+  if (IsTile(e.kind)) {
+    const bool first = order_.size() == tile_ends_.back();
+    own.tiles_in_order = own.tiles_in_order && (first || ComesNext(e));
+    order_.push_back(i);
+    begins_ns_.push_back(e.time_ns);
+    ends_ns_.push_back(e.end_ns());
+    facts_.push_back({.peer = e.peer, .kind = e.kind, .flags = e.flags});
+  } else if (e.kind == EventKind::kUnwait) {
+    own.unwaits.push_back({.key_ns = e.time_ns, .waker = e.thread, .index = i});
+  } else if (e.kind == EventKind::kHardware) {
+    own.served.push_back({.key_ns = e.end_ns(), .index = i});
   }
 }
 
-void Timelines::CutOverlaps() {
-  for (size_t t = 0; t + 1 < tile_ends_.size(); ++t) {
-    for (size_t i = tile_ends_[t]; i + 1 < tile_ends_[t + 1]; ++i) {
-      facts_[i].cut = begins_ns_[i + 1] < ends_ns_[i];
-      ends_ns_[i] = std::min(ends_ns_[i], begins_ns_[i + 1]);
+template <class Own>
+void Timelines::FinishThread(Own& own) {
+  const size_t begin = tile_ends_.back();
+  const size_t end = order_.size();
+  if (!own.tiles_in_order) {
+    own.tiles.clear();
+    for (size_t i = begin; i < end; ++i) {
+      own.tiles.push_back({begins_ns_[i], ends_ns_[i], facts_[i], order_[i]});
+    }
+    SortGroup(trace_->events, std::span(own.tiles), TileRow);
+    for (size_t i = begin; i < end; ++i) {
+      const TileItem& item = own.tiles[i - begin];
+      begins_ns_[i] = item.key_ns;
+      ends_ns_[i] = item.end_ns;
+      facts_[i] = item.tile;
+      order_[i] = item.index;
     }
   }
+  for (size_t i = begin; i + 1 < end; ++i) {
+    facts_[i].cut = begins_ns_[i + 1] < ends_ns_[i];
+    ends_ns_[i] = std::min(ends_ns_[i], begins_ns_[i + 1]);
+  }
+  SortGroup(trace_->events, std::span(own.unwaits), UnwaitRow);
+  FindUnwaits(begin, end, std::span<const UnwaitItem>(own.unwaits));
+  SortGroup(trace_->events, std::span(own.served), HardwareRow);
+  for (const HardwareItem& item : own.served) served_order_.push_back(item.index);
+  tile_ends_.push_back(static_cast<uint32_t>(end));
+  served_ends_.push_back(static_cast<uint32_t>(served_order_.size()));
+  own.unwaits.clear();
+  own.served.clear();
+  own.tiles_in_order = true;
 }
 
-void Timelines::FindUnwaits(uint32_t thread, std::span<const EventIndex> unwaits) {
-  const auto key_of = [&](EventIndex u) {
-    return std::pair(event(u).time_ns, event(u).thread.value);
-  };
-  const auto less = [&](EventIndex u, const auto& key) { return key_of(u) < key; };
+void Timelines::GroupAsked(size_t threads) {
+  std::erase_if(asked_order_, [&](EventIndex i) { return event(i).peer.value >= threads; });
+  asked_ends_.assign(threads + 1, 0);
+  for (const EventIndex i : asked_order_) ++asked_ends_[event(i).peer.value + 1];
+  std::partial_sum(asked_ends_.begin(), asked_ends_.end(), asked_ends_.begin());
+  std::sort(asked_order_.begin(), asked_order_.end(), [&](EventIndex a, EventIndex b) {
+    if (event(a).peer != event(b).peer) return event(a).peer < event(b).peer;
+    const Row row_a = HardwareRow(event(a));
+    const Row row_b = HardwareRow(event(b));
+    return row_a != row_b ? row_a < row_b : IsBefore(a, b);
+  });
+}
+
+template <class Unwait>
+void Timelines::FindUnwaits(size_t begin, size_t end, std::span<const Unwait> unwaits) {
+  const auto key_of = [](const Unwait& u) { return std::pair(u.key_ns, u.waker.value); };
+  const auto less = [&](const Unwait& u, const auto& key) { return key_of(u) < key; };
   auto at = unwaits.begin();
-  for (size_t i = tile_ends_[thread]; i < tile_ends_[thread + 1]; ++i) {
+  for (size_t i = begin; i < end; ++i) {
     if (facts_[i].kind != EventKind::kWait || !facts_[i].peer.valid()) continue;
     const int64_t end_ns = facts_[i].cut ? event(order_[i]).end_ns() : ends_ns_[i];
     const std::pair key(end_ns, facts_[i].peer.value);
@@ -208,8 +272,13 @@ void Timelines::FindUnwaits(uint32_t thread, std::span<const EventIndex> unwaits
     if (at != unwaits.end() && key_of(*at) < key) ++at;
     if (at != unwaits.end() && key_of(*at) < key)
       at = std::lower_bound(at, unwaits.end(), key, less);
-    if (at != unwaits.end() && key_of(*at) == key) unwait_of_[order_[i]] = *at;
+    if (at != unwaits.end() && key_of(*at) == key) unwait_of_[order_[i]] = at->index;
   }
+}
+
+bool Timelines::IsBefore(EventIndex a, EventIndex b) const {
+  if (trace::ComesBefore(event(a), event(b))) return true;
+  return !trace::ComesBefore(event(b), event(a)) && a < b;
 }
 
 std::span<const EventIndex> Timelines::tiles(ThreadId thread) const {

@@ -9,7 +9,9 @@
 // or a damaged trace may, a tile ends where the next begins (TileEnd). Events without a thread
 // belong to nobody.
 //
-// Built once per trace in O(n log n), O(n) where the events come sorted by time;
+// The trace may have its events in any order: what is found does not depend on it.
+// Built once per trace in O(n log n), O(n) where the events come sorted by time, and
+// fastest where they come by thread (EventOrder::kByThread of trace_reader.h);
 // immutable afterwards, read by any number of threads. Keeps a reference to the
 // trace, which must outlive it. About 32 bytes an event beside the trace itself.
 #pragma once
@@ -32,6 +34,8 @@ class Timelines {
 
   const trace::Trace& trace() const { return *trace_; }
   const trace::Event& event(EventIndex i) const { return trace_->events[i]; }
+  // The canonical order of time (trace.h), whatever the order of Trace::events.
+  bool IsBefore(EventIndex a, EventIndex b) const;
 
   // Running, wait and ready events of a thread, by time.
   std::span<const EventIndex> tiles(trace::ThreadId thread) const;
@@ -85,8 +89,16 @@ class Timelines {
   }
 
  private:
-  void CutOverlaps();
-  void FindUnwaits(uint32_t thread, std::span<const EventIndex> unwaits);
+  template <class IndexAt>
+  bool TakeThreads(size_t threads, IndexAt index_at);
+  template <class Own>
+  void Take(EventIndex i, Own& own);
+  bool ComesNext(const trace::Event& tile) const;
+  template <class Own>
+  void FinishThread(Own& own);
+  template <class Unwait>
+  void FindUnwaits(size_t begin, size_t end, std::span<const Unwait> unwaits);
+  void GroupAsked(size_t threads);
   void FindServers();
   bool Dispatches(trace::ThreadId thread) const;
   std::string_view NameOf(trace::ThreadId thread) const;

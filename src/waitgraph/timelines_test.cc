@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "trace/conservation.h"
+#include "trace/owner_state.h"
 #include "trace/random_trace.h"
 #include "waitgraph/timelines_random.h"
 
@@ -50,6 +53,38 @@ TEST(Timelines, EventsMayComeInAnyOrder) {
   EXPECT_EQ(tiles[0], 2U);
   EXPECT_EQ(tiles[1], 1U);
   EXPECT_EQ(tiles[2], 0U);
+}
+
+// What stands at each place, as events: indexes depend on the order.
+std::vector<Event> AllOf(const Timelines& timelines, std::span<const EventIndex> indexes) {
+  std::vector<Event> events;
+  for (const EventIndex i : indexes) events.push_back(timelines.event(i));
+  return events;
+}
+
+TEST(Timelines, AreTheSameWhetherEventsComeByTimeOrByThread) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const trace::Trace by_time = RandomSchedule({.seed = seed, .faulty = seed % 2 == 1}).Make();
+    trace::Trace by_thread = RandomSchedule({.seed = seed, .faulty = seed % 2 == 1}).Make();
+    std::ranges::stable_sort(by_thread.events, {},
+                             [](const Event& e) { return trace::OwnerOf(e).value + 1; });
+    const Timelines expected(by_time);
+    const Timelines timelines(by_thread);
+    ASSERT_EQ(AllOf(timelines, timelines.all_tiles()), AllOf(expected, expected.all_tiles()));
+    ASSERT_EQ(AllOf(timelines, timelines.all_served()), AllOf(expected, expected.all_served()));
+    EXPECT_TRUE(std::ranges::equal(timelines.all_ends_ns(), expected.all_ends_ns())) << seed;
+    for (size_t i = 0; i < expected.all_tiles().size(); ++i) {
+      const EventIndex wait = expected.all_tiles()[i];
+      const EventIndex same = timelines.all_tiles()[i];
+      for (const auto find : {&Timelines::UnwaitOf, &Timelines::ServiceOf}) {
+        const EventIndex a = (expected.*find)(wait);
+        const EventIndex b = (timelines.*find)(same);
+        ASSERT_EQ(a == kNoEvent, b == kNoEvent) << seed;
+        if (a == kNoEvent) continue;
+        ASSERT_EQ(expected.event(a), timelines.event(b)) << seed;
+      }
+    }
+  }
 }
 
 // Every tile of the thread held against the window, one by one.

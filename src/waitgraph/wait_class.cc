@@ -2,8 +2,10 @@
 #include "waitgraph/wait_class.h"
 
 #include <algorithm>
+#include <array>
 
 #include "trace/syscall_operation.h"
+#include "waitgraph/name_memo.h"
 #include "waitgraph/wait_class_table.h"
 
 namespace culprit::waitgraph {
@@ -82,18 +84,25 @@ struct FrameTable {
   std::vector<bool> kernel_thread_entry;
 };
 
+FrameMeaning KnownMeaningOf(std::string_view function, ModuleKind kind) {
+  thread_local std::array<NameMemo<FrameMeaning>, kModuleKinds> known;
+  return known[static_cast<size_t>(kind)].Of(
+      function, [&](std::string_view name) { return MeaningOf(name, kind); });
+}
+
 FrameTable ReadFrames(const Dictionary& dictionary) {
   std::vector<ModuleKind> modules;
   for (const trace::Module& module : dictionary.modules()) {
     modules.push_back(KindOfModule(dictionary.Text(module.name)));
   }
   FrameTable table;
+  table.meaning.reserve(dictionary.frames().size());
   for (const trace::Frame& frame : dictionary.frames()) {
     ModuleKind kind = ModuleKind::kLibrary;
     if (frame.module.valid()) kind = modules[frame.module.value];
     if ((frame.flags & trace::kKernelMode) != 0) kind = ModuleKind::kKernel;
     const std::string_view function = dictionary.Text(frame.function);
-    table.meaning.push_back(MeaningOf(function, kind));
+    table.meaning.push_back(KnownMeaningOf(function, kind));
     table.kernel_thread_entry.push_back(kind != ModuleKind::kProgram && function == "kthread");
   }
   return table;
@@ -164,7 +173,8 @@ WaitPurpose PurposeByClass(WaitPurpose purpose, WaitClass wait_class) {
 // System calls of each thread by time, for waits without a stack.
 class SyscallIndex {
  public:
-  explicit SyscallIndex(const trace::Trace& trace) : trace_(trace) {
+  explicit SyscallIndex(const Timelines& timelines) : trace_(timelines.trace()) {
+    const trace::Trace& trace = trace_;
     for (EventIndex i = 0; i < trace.events.size(); ++i) {
       if (trace.events[i].kind == EventKind::kSyscall) order_.push_back(i);
     }
@@ -172,7 +182,7 @@ class SyscallIndex {
       const Event& x = trace_.events[a];
       const Event& y = trace_.events[b];
       if (x.thread != y.thread) return x.thread < y.thread;
-      return x.time_ns != y.time_ns ? x.time_ns < y.time_ns : a < b;
+      return timelines.IsBefore(a, b);
     });
   }
 
@@ -198,7 +208,7 @@ class WaitReader {
       : timelines_(timelines),
         dictionary_(timelines.trace().dictionary),
         classes_(classes),
-        syscalls_(timelines.trace()) {}
+        syscalls_(timelines) {}
 
   WaitFacts Read() {
     WaitFacts facts;

@@ -11,6 +11,7 @@
 // prefixes. Read by any number of threads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -42,6 +43,7 @@ struct FrameMeaning {
 // What kind of module a frame is of: short names ("read", "wait") mean the
 // system's functions only where the system's modules have them.
 enum class ModuleKind : uint8_t { kKernel, kLibrary, kProgram };
+inline constexpr size_t kModuleKinds = 3;
 ModuleKind KindOfModule(std::string_view module);
 
 // `function` may be decorated; empty: not symbolized.
