@@ -20,6 +20,8 @@
 
 namespace culprit::corpus {
 
+struct GatherReport;
+
 struct Piece {
   virtual ~Piece() = default;
 };
@@ -42,6 +44,8 @@ class Collector {
   virtual void Add(std::unique_ptr<Piece> piece, const std::string& trace_name) = 0;
   // A trace that could not be read: its name and why.
   virtual void AddUnreadable(const std::string& line) = 0;
+  // At the end: what became of the sum.
+  virtual void Report(GatherReport&) const {}
 };
 
 // A Collector of parts of one type; what is left to write are the functions.

@@ -14,6 +14,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "corpus/corpus.h"
+#include "corpus/memory_gate.h"
 #include "corpus/state.h"
 #include "trace/trace_reader.h"
 
@@ -77,42 +78,6 @@ class InOrder {
   bool taking_ = false;
 };
 
-// Lets threads hold traces in memory as long as they fit together. One that does
-// not fit waits until it is alone.
-class MemoryGate {
- public:
-  explicit MemoryGate(uint64_t bytes) : bytes_(bytes) {}
-
-  void Enter(uint64_t bytes) {
-    std::unique_lock lock(mutex_);
-    left_.wait(lock, [&] { return held_ == 0 || bytes_ == 0 || held_ + bytes <= bytes_; });
-    held_ += bytes;
-  }
-  void Leave(uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
-    held_ -= bytes;
-    left_.notify_all();
-  }
-
- private:
-  const uint64_t bytes_;
-  std::mutex mutex_;
-  std::condition_variable left_;
-  uint64_t held_ = 0;
-};
-
-class GateTicket {
- public:
-  GateTicket(MemoryGate& gate, uint64_t bytes) : gate_(gate), bytes_(bytes) { gate_.Enter(bytes_); }
-  GateTicket(const GateTicket&) = delete;
-  GateTicket& operator=(const GateTicket&) = delete;
-  ~GateTicket() { gate_.Leave(bytes_); }
-
- private:
-  MemoryGate& gate_;
-  const uint64_t bytes_;
-};
-
 std::string TooLarge(uint64_t events, uint64_t bytes, uint64_t allowed) {
   return "its " + FormatCount(events) + " events need about " + FormatBytes(bytes) +
          " of memory, allowed are " + FormatBytes(allowed);
@@ -156,6 +121,22 @@ class GatherLoop {
   }
 
  private:
+  // What changes when a file is written to, replaced or removed.
+  struct FileState {
+    dev_t device = 0;
+    ino_t inode = 0;
+    off_t bytes = -1;
+    time_t changed_s = 0;
+    long changed_ns = 0;
+
+    bool operator==(const FileState&) const = default;
+  };
+  static FileState StateOf(const std::string& path) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) return {};
+    return {info.st_dev, info.st_ino, info.st_size, info.st_ctim.tv_sec, info.st_ctim.tv_nsec};
+  }
+
   // Corpora never change a file; what others did to it shows at least in its size,
   // mostly. `corpus check` reads every byte.
   static bool IsAsCataloged(const std::string& path, const TraceRow& row) {
@@ -180,6 +161,7 @@ class GatherLoop {
   }
 
   void Read(const std::string& path, const TraceRow* row, Gathered& gathered) {
+    const FileState before = StateOf(path);
     auto reader = trace::TraceReader::Open(path);
     if (!reader.ok()) {
       gathered.unreadable = reader.error().ToString();
@@ -190,16 +172,17 @@ class GatherLoop {
       gathered.unreadable = *why;
       return;
     }
-    const GateTicket ticket(gate_, events * bytes_an_event_);
-    const trace::Trace trace = std::move(reader).value().ReadAll();
+    const MemoryTicket ticket(gate_, events * bytes_an_event_);
+    const trace::Trace trace = std::move(reader).value().ReadAll(trace::EventOrder::kByThread);
     gathered.read = true;
     if (trace.events.empty() && !trace.diagnostics.empty()) {
       gathered.unreadable = "not one event could be read: the file is cut off or damaged";
       return;
     }
-    // Damage that was not there when it was added: not what its hash stands for.
+    // Damage that was not there when it was added, or a file that somebody writes to:
+    // not what its hash stands for.
     const bool keep = row != nullptr && trace.events.size() == row->events &&
-                      (!row->complete || trace.diagnostics.empty());
+                      (!row->complete || trace.diagnostics.empty()) && before == StateOf(path);
     TraceViews views(trace);
     for (size_t i = 0; i < collectors_.size(); ++i) {
       if (gathered.pieces[i]) continue;
@@ -229,6 +212,12 @@ void GatherReport::Add(const GatherReport& other) {
   summary_bytes_read += other.summary_bytes_read;
   summary_bytes_written += other.summary_bytes_written;
   if (why_not_kept.empty()) why_not_kept = other.why_not_kept;
+  AddSpilled(other.rows_spilled_bytes, other.why_not_spilled);
+}
+
+void GatherReport::AddSpilled(uint64_t bytes, const std::string& why_not) {
+  rows_spilled_bytes += bytes;
+  if (why_not_spilled.empty()) why_not_spilled = why_not;
 }
 
 GatherReport GatherRows(const std::string& corpus_folder, std::span<const TraceRow> rows,
@@ -263,6 +252,7 @@ GatherReport GatherRows(const std::string& corpus_folder, std::span<const TraceR
     report.summary_bytes_written = store->bytes_written();
     report.why_not_kept = store->why_not_kept();
   }
+  for (const Collector* collector : collectors) collector->Report(report);
   return report;
 }
 
@@ -280,6 +270,7 @@ Result<GatherReport> Gather(const std::string& path, std::span<Collector* const>
   Gathered gathered = loop.Take(path, nullptr);
   GatherReport report{.traces = 1, .traces_read = gathered.read ? 1U : 0U};
   loop.Add(std::move(gathered), path);
+  for (const Collector* collector : collectors) collector->Report(report);
   return report;
 }
 

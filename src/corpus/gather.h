@@ -11,7 +11,9 @@
 // the catalog says is read as it is, and no summary of it is used or kept.
 //
 // Memory: traces in memory at a time need at most memory_bytes together, except
-// that one is always let through; pieces that wait for their turn are few.
+// that one is always let through; pieces that wait for their turn are few. What
+// collectors add up, they bound themselves: TraceShare and RowShare cut one bound
+// for all into that of the traces and that of the rows of each of two collectors.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +35,12 @@ struct GatherOptions {
   bool use_summaries = true;     // read and keep them, of a corpus
 };
 
+// 0 stays 0: no bound.
+constexpr uint64_t RowShare(uint64_t memory_bytes) {
+  return memory_bytes == 0 ? 0 : memory_bytes / 8 + 1;
+}
+constexpr uint64_t TraceShare(uint64_t memory_bytes) { return memory_bytes - memory_bytes / 4; }
+
 // How it went; nothing that results depend on.
 struct GatherReport {
   uint64_t traces = 0;
@@ -43,8 +51,11 @@ struct GatherReport {
   uint64_t summary_bytes_read = 0;
   uint64_t summary_bytes_written = 0;
   std::string why_not_kept;  // why summaries could not be written; empty: they could
+  uint64_t rows_spilled_bytes = 0;
+  std::string why_not_spilled;  // why rows beyond the bound stayed in memory; empty: none did
 
   void Add(const GatherReport& other);
+  void AddSpilled(uint64_t bytes, const std::string& why_not);
 };
 
 // `path` is a corpus folder or a trace file.

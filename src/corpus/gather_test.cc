@@ -5,9 +5,12 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <optional>
+#include <thread>
 
 #include "base/file.h"
 #include "base/parallel.h"
@@ -275,6 +278,78 @@ TEST_F(GatherTest, SeveralAtOnceAreHarmless) {
   Names after;
   EXPECT_EQ(Run({&after}).traces_read, 0U);
   for (const SummaryFile& file : ListSummaries(folder_ / "c")) EXPECT_FALSE(file.temporary);
+}
+
+TEST_F(GatherTest, ATraceThatChangesWhileItIsReadDisturbsNoOther) {
+  const std::string changing = PathOf(20);
+  const std::string bytes = ReadWholeFile(changing).value();
+  std::atomic<bool> stop{false};
+  // In place, as no corpus does it: cut, grown, other bytes, gone, back again.
+  std::thread writer([&] {
+    for (int i = 0; !stop.load(); ++i) {
+      std::error_code code;
+      if (i % 4 == 0) std::filesystem::resize_file(changing, bytes.size() / 2, code);
+      if (i % 4 == 1) std::filesystem::resize_file(changing, bytes.size(), code);
+      if (i % 4 == 2) std::filesystem::remove(changing, code);
+      if (i % 4 == 3) std::ofstream(changing, std::ios::binary) << bytes;
+    }
+  });
+  for (int round = 0; round < 50; ++round) {
+    Names names;
+    Run({&names}, {.jobs = 2});
+    EXPECT_NE(names.text.find("t19=box19:20 "), std::string::npos);
+    EXPECT_NE(names.text.find("t21=box21:22 "), std::string::npos);
+  }
+  stop.store(true);
+  writer.join();
+  // Whatever was kept of it meanwhile is what the whole file gives.
+  std::ofstream(changing, std::ios::binary) << bytes;
+  Names after;
+  Run({&after});
+  EXPECT_EQ(after.text, Expected());
+}
+
+TEST_F(GatherTest, ClocksOfOtherHostsPlayNoPart) {
+  Names first;
+  Run({&first});
+  // Written by hosts whose clocks are years ahead and behind.
+  int number = 0;
+  for (const SummaryFile& file : ListSummaries(folder_ / "c")) {
+    const auto years = std::chrono::hours(24 * 365 * (++number % 2 == 0 ? 20 : -20));
+    std::filesystem::last_write_time(folder_ / ("c/" + file.path),
+                                     std::filesystem::file_time_type::clock::now() + years);
+  }
+  std::filesystem::last_write_time(
+      PathOf(3), std::filesystem::file_time_type::clock::now() + std::chrono::hours(24 * 365));
+  Names second;
+  EXPECT_EQ(Run({&second}).traces_read, 0U);
+  EXPECT_EQ(second.text, Expected());
+  const auto removed = TrimSummaries(folder_ / "c", 0);
+  ASSERT_TRUE(removed.ok());
+  EXPECT_EQ(removed.value().files, 40U);
+}
+
+size_t Occurrences(const std::string& text, std::string_view what) {
+  size_t count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+TEST_F(GatherTest, AFewDamagedAmongManyAreNamedOnceEach) {
+  for (const int number : {3, 17, 29}) {
+    const std::string bytes = ReadWholeFile(PathOf(number)).value();
+    std::ofstream(PathOf(number), std::ios::binary) << std::string(bytes.size(), '\0');
+  }
+  std::string expected;
+  for (const size_t jobs : {1, 2, 8}) {
+    Names names;
+    const GatherReport report = Run({&names}, {.jobs = jobs});
+    EXPECT_EQ(report.traces, 40U);
+    EXPECT_EQ(Occurrences(names.text, "(t"), 3U) << names.text;
+    EXPECT_EQ(Occurrences(names.text, "=box"), 37U) << names.text;
+    if (expected.empty()) expected = names.text;
+    EXPECT_EQ(names.text, expected) << jobs;
+  }
 }
 
 TEST_F(GatherTest, TakesOneTraceFile) {
