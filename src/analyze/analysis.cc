@@ -51,8 +51,9 @@ Result<causality::Evidence> GatherBoth(const AnalysisOptions& options, Analysis&
     analysis.evidence = std::move(both.mine);
     return std::move(both.causes);
   }
-  stackmine::EvidenceCollector mined(options.gather.reduce);
-  causality::EvidenceCollector causes(ExtractionOf(options), options.gather.use_summaries);
+  stackmine::EvidenceCollector mined(options.gather.reduce, options.gather.spill());
+  causality::EvidenceCollector causes(ExtractionOf(options), options.gather.use_summaries,
+                                      options.gather.spill());
   const std::array<corpus::Collector*, 2> collectors = {&mined, &causes};
   CULPRIT_ASSIGN(analysis.gathered,
                  corpus::Gather(analysis.path, collectors, options.gather.loop(), progress));
@@ -105,6 +106,7 @@ Result<Analysis> Analyze(const std::string& path, const AnalysisOptions& options
   analysis.path = path;
   analysis.automatic = options.gather.reduce.automatic;
   analysis.jobs = options.gather.jobs;
+  analysis.memory_bytes = options.gather.loop().memory_bytes;
   std::error_code code;
   analysis.is_corpus = std::filesystem::is_directory(path, code);
   // First, so that a broken store is told before the long work.

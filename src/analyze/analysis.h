@@ -65,6 +65,7 @@ struct Analysis {
   // How it was made, for what looks at a trace once more.
   waitgraph::AutoInstanceOptions automatic;
   size_t jobs = 0;
+  uint64_t memory_bytes = 0;  // of traces in memory at a time; 0: no bound
   corpus::GatherReport gathered;
 
   int64_t total_ns() const { return evidence.account.area.total_ns; }

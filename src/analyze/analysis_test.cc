@@ -81,6 +81,12 @@ TEST_F(AnalysisTest, IsTheSameWithAndWithoutSummariesForAnyNumberOfThreads) {
     EXPECT_EQ(Run(jobs, true).everything, expected) << jobs << " threads, cold";
     EXPECT_EQ(Run(jobs, true).everything, expected) << jobs << " threads, warm";
   }
+  for (const uint64_t memory_bytes : {1, 5000, 100'000}) {
+    const Outcome bounded = Run(2, true, memory_bytes);
+    EXPECT_EQ(bounded.everything, expected) << memory_bytes;
+    EXPECT_GT(bounded.gathered.rows_spilled_bytes, 0U) << memory_bytes;
+  }
+  EXPECT_EQ(Run(2, true, 1'000'000'000).gathered.rows_spilled_bytes, 0U);
   EXPECT_EQ(Run(8, false, 1).everything, expected) << "one trace in memory at a time";
 }
 

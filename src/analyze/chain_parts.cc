@@ -102,10 +102,12 @@ void ChainColumn(JsonWriter& json, std::string_view name, const std::vector<uint
 Chains ChainsOf(const Analysis& analysis, uint32_t scenario) {
   const stackmine::Evidence& evidence = analysis.evidence;
   Chains chains(evidence);
+  RowCursor rows(evidence.rows);
   for (size_t i = 0; i < evidence.instances.size(); ++i) {
     if (evidence.instances[i].scenario != scenario) continue;
-    for (uint64_t r = evidence.rows_begin(i); r < evidence.instances[i].rows_end; ++r) {
-      chains.Add(evidence.rows[r], analysis.speeds.by_instance[i]);
+    const uint64_t end = evidence.instances[i].rows_end;
+    for (const stackmine::PathRow& row : rows.Read(evidence.rows_begin(i), end)) {
+      chains.Add(row, analysis.speeds.by_instance[i]);
     }
   }
   return chains;

@@ -104,10 +104,12 @@ uint64_t Affected(const Analysis& analysis, const Cluster& cluster, uint32_t sce
   const stackmine::Evidence& evidence = analysis.evidence;
   const stackmine::Cover& cover = analysis.mined.cover;
   uint64_t affected = 0;
+  RowCursor rows(evidence.rows);
   for (size_t i = 0; i < evidence.instances.size(); ++i) {
     if (evidence.instances[i].scenario != scenario) continue;
-    for (uint64_t r = evidence.rows_begin(i); r < evidence.instances[i].rows_end; ++r) {
-      if (!cover.Has(cover.own[evidence.rows[r].node], cluster.label)) continue;
+    const uint64_t end = evidence.instances[i].rows_end;
+    for (const stackmine::PathRow& row : rows.Read(evidence.rows_begin(i), end)) {
+      if (!cover.Has(cover.own[row.node], cluster.label)) continue;
       ++affected;
       break;
     }

@@ -30,9 +30,10 @@ void AddToCallers(const stackmine::StackTable& stacks, std::vector<int64_t>& tim
 template <typename Add>
 void ForEachTime(const stackmine::Evidence& evidence, StackKind kind, bool runs_by_thread,
                  const Add& add) {
+  RowCursor rows(evidence.rows);
   for (size_t i = 0; i < evidence.instances.size(); ++i) {
-    for (uint64_t r = evidence.rows_begin(i); r < evidence.instances[i].rows_end; ++r) {
-      const stackmine::PathRow& row = evidence.rows[r];
+    const uint64_t end = evidence.instances[i].rows_end;
+    for (const stackmine::PathRow& row : rows.Read(evidence.rows_begin(i), end)) {
       const stackmine::PathNode& node = evidence.forest.nodes()[row.node];
       if (stackmine::CountsAs(node, kind, runs_by_thread)) add(i, node.stack, row.cost_ns);
     }

@@ -30,14 +30,20 @@ struct InboxItem {
   bool named_now = false;          // nobody had named it
   int64_t time_ns = 0;
   uint64_t instances = 0;
-  std::string scenario;         // in which it costs most
-  uint64_t slow_instances = 0;  // of the slow ones of that scenario, those that have it
+  std::vector<std::string> chain;  // the stack that costs slow instances most, caller first
+  std::string scenario;            // in which it costs most
+  uint64_t slow_instances = 0;     // of the slow ones of that scenario, those that have it
   uint64_t all_slow = 0;
-  std::string first_day;  // over all versions
+  int64_t slow_ns = 0;      // its time in slow instances of all scenarios
+  bool unrecorded = false;  // no code of the program: time left out, or our own
+  std::string first_day;    // over all versions
   std::string last_day;
 };
 
-// Regressed ones first, then new ones, then known ones; by rank within.
+// Regressed ones first, then new ones, then known ones; within, by rank. Where
+// traces were written because of slow units (corpus/slow_unit_labels.h), these are
+// the slow instances, and the time in them is the rank; elsewhere slow is above the
+// 90th percentile of its scenario. What names no code comes last.
 std::vector<InboxItem> MakeInbox(const Analysis& analysis,
                                  const std::vector<corpus::TraceRow>& traces, size_t most);
 

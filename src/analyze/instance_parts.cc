@@ -8,6 +8,7 @@
 #include "base/json_writer.h"
 #include "base/parallel.h"
 #include "corpus/corpus.h"
+#include "corpus/memory_gate.h"
 #include "trace/trace_reader.h"
 #include "waitgraph/auto_instances.h"
 #include "waitgraph/critical_path.h"
@@ -21,6 +22,7 @@ using waitgraph::CriticalPath;
 using waitgraph::Segment;
 
 constexpr size_t kFramesNamed = 3;
+constexpr uint64_t kBytesAnEvent = 48 + 32 + 32;  // as read, in the time lines, on the paths
 
 // The examples of the first clusters, each once, in the order of the ranking.
 std::vector<uint32_t> ChooseInstances(const Analysis& analysis, size_t most) {
@@ -113,11 +115,13 @@ std::optional<std::string> PathOfTrace(const Analysis& analysis, uint32_t trace)
 // The chosen instances of one trace, which is read once; `json` by place in
 // `chosen`. A trace that is gone since leaves them empty.
 void DrawTrace(const Analysis& analysis, const std::vector<uint32_t>& chosen, uint32_t trace,
-               const PartOptions& options, std::vector<std::string>& drawn) {
+               const PartOptions& options, corpus::MemoryGate& gate,
+               std::vector<std::string>& drawn) {
   const std::optional<std::string> file = PathOfTrace(analysis, trace);
   if (!file) return;
   auto reader = trace::TraceReader::Open(*file);
   if (!reader.ok()) return;
+  const corpus::MemoryTicket ticket(gate, reader.value().events() * kBytesAnEvent);
   const trace::Trace whole = std::move(reader).value().ReadAll();
   const waitgraph::Timelines timelines(whole);
   const bool automatic = analysis.evidence.traces[trace].automatic;
@@ -166,8 +170,9 @@ std::vector<Part> InstanceParts(const Analysis& analysis, const PartOptions& opt
   std::sort(traces.begin(), traces.end());
   traces.erase(std::unique(traces.begin(), traces.end()), traces.end());
   std::vector<std::string> drawn(chosen.size());
+  corpus::MemoryGate gate(analysis.memory_bytes);
   ParallelFor(traces.size(), analysis.jobs,
-              [&](size_t t) { DrawTrace(analysis, chosen, traces[t], options, drawn); });
+              [&](size_t t) { DrawTrace(analysis, chosen, traces[t], options, gate, drawn); });
   std::vector<Part> parts(1);
   std::vector<uint32_t> listed;
   for (size_t i = 0; i < chosen.size(); ++i) {

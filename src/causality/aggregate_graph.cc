@@ -6,23 +6,26 @@
 namespace culprit::causality {
 namespace {
 
-// Of the class, by node: the forest may be much larger than what one scenario uses.
+// Of the class, by node. Rows are many and may be on disk, so they are not held; the
+// nodes of the forest are in memory anyway.
 std::vector<AggregateNode> SumByNode(const Evidence& evidence,
                                      const std::vector<uint32_t>& instances) {
-  std::vector<ChainRow> rows;
+  std::vector<uint32_t> place(evidence.forest.nodes().size(), UINT32_MAX);
+  std::vector<AggregateNode> sums;
+  RowCursor rows(evidence.rows);
   for (const uint32_t i : instances) {
-    for (uint64_t r = evidence.rows_begin(i); r < evidence.instances[i].rows_end; ++r) {
-      rows.push_back(evidence.rows[r]);
+    for (const ChainRow& row : rows.Read(evidence.rows_begin(i), evidence.instances[i].rows_end)) {
+      if (place[row.node] == UINT32_MAX) {
+        place[row.node] = static_cast<uint32_t>(sums.size());
+        sums.push_back({.chain = row.node});
+      }
+      AggregateNode& sum = sums[place[row.node]];
+      sum.count += row.events;
+      AddNs(sum.cost_ns, row.cost_ns);
     }
   }
-  std::sort(rows.begin(), rows.end(),
-            [](const ChainRow& a, const ChainRow& b) { return a.node < b.node; });
-  std::vector<AggregateNode> sums;
-  for (const ChainRow& row : rows) {
-    if (sums.empty() || sums.back().chain != row.node) sums.push_back({.chain = row.node});
-    sums.back().count += row.events;
-    AddNs(sums.back().cost_ns, row.cost_ns);
-  }
+  std::sort(sums.begin(), sums.end(),
+            [](const AggregateNode& a, const AggregateNode& b) { return a.chain < b.chain; });
   return sums;
 }
 

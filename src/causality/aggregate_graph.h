@@ -6,7 +6,7 @@
 // leaf are pruned, for nothing there travelled through anybody else.
 //
 // Invariant: the nodes are the chain nodes that the class uses, parents before
-// children. O(rows of the class).
+// children. O(rows of the class + nodes of the forest).
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,19 @@ std::vector<bool> PlainFrames(const trace::Dictionary& dictionary) {
       "libc-*!*",   "libpthread*!*", "ld-*!*",        "libc.musl*!*", "libstdc++*!*",
       "libc++*!*",  "ntoskrnl*!*",   "ntkrnlmp*!*",   "ntdll*!*",     "kernel32*!*",
       "wow64*!*",   "kernelbase*!*", "libsystem_*!*", "libSystem*!*"};
-  return waitgraph::FramesMatching(dictionary, kModules);
+  // A module that one of them matches, they match with any function. Names without a
+  // module are looked at as they are.
+  std::vector<bool> plain_module;
+  for (const trace::Module& module : dictionary.modules()) {
+    plain_module.push_back(MatchesAny(kModules, std::string(dictionary.Text(module.name)) + "!"));
+  }
+  std::vector<bool> plain;
+  plain.reserve(dictionary.frames().size());
+  for (const trace::Frame& frame : dictionary.frames()) {
+    plain.push_back(frame.module.valid() ? plain_module[frame.module.value]
+                                         : MatchesAny(kModules, dictionary.Text(frame.function)));
+  }
+  return plain;
 }
 
 std::string_view ModuleName(const trace::Dictionary& dictionary, const trace::Frame& frame) {
@@ -124,20 +136,7 @@ void ComponentTable::ByFrames(const trace::Trace& trace, const ComponentOptions&
                                  ? NamedFrames(dictionary)
                                  : waitgraph::FramesMatching(dictionary, options.globs);
   Without(dictionary, options.except, chosen);
-  Naming naming(names_);
-  std::vector<SetId> frame_sets(chosen.size(), kEmptySet);
-  std::map<std::string_view, bool> modules;
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    const std::string_view module = ModuleName(dictionary, dictionary.frames()[i]);
-    bool& any = modules[module];
-    any = any || chosen[i];
-    if (!chosen[i]) continue;
-    frame_sets[i] = sets.With(kEmptySet, kWholeSet);
-    if (options.by == By::kModule) frame_sets[i] = sets.With(frame_sets[i], naming.Of(module));
-  }
-  for (const auto& [module, any] : modules) {
-    if (!any) not_chosen_.emplace_back(module);
-  }
+  const std::vector<SetId> frame_sets = SetsOfFrames(dictionary, options.by, chosen, sets);
   const auto& stacks = dictionary.stacks();
   stack_sets_.resize(stacks.size(), kEmptySet);
   // A caller's stack has a smaller id than its callees'.
@@ -147,6 +146,42 @@ void ComponentTable::ByFrames(const trace::Trace& trace, const ComponentOptions&
     if (frame < chosen.size()) stack_sets_[i] = sets.Union(stack_sets_[i], frame_sets[frame]);
   }
   FindSignatures(dictionary, chosen, options.globs.empty());
+}
+
+std::vector<SetId> ComponentTable::SetsOfFrames(const trace::Dictionary& dictionary, By by,
+                                                const std::vector<bool>& chosen, SetTable& sets) {
+  // By module, frames without one last; several modules may have one name.
+  struct OfModule {
+    bool seen = false;
+    SetId set = kEmptySet;  // of its chosen frames, once there was one
+  };
+  std::vector<OfModule> modules(dictionary.modules().size() + 1);
+  Naming naming(names_);
+  std::vector<SetId> frame_sets(chosen.size(), kEmptySet);
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    const trace::Frame& frame = dictionary.frames()[i];
+    OfModule& module = frame.module.valid() ? modules[frame.module.value] : modules.back();
+    module.seen = true;
+    if (!chosen[i]) continue;
+    if (module.set == kEmptySet) {
+      const SetId whole = sets.With(kEmptySet, kWholeSet);
+      module.set =
+          by == By::kModule ? sets.With(whole, naming.Of(ModuleName(dictionary, frame))) : whole;
+    }
+    frame_sets[i] = module.set;
+  }
+  std::map<std::string_view, bool> chosen_names;
+  for (size_t m = 0; m < modules.size(); ++m) {
+    if (!modules[m].seen) continue;
+    trace::Frame any_frame;
+    if (m + 1 < modules.size()) any_frame.module = trace::ModuleId(m);
+    bool& any = chosen_names[ModuleName(dictionary, any_frame)];
+    any = any || modules[m].set != kEmptySet;
+  }
+  for (const auto& [module, any] : chosen_names) {
+    if (!any) not_chosen_.emplace_back(module);
+  }
+  return frame_sets;
 }
 
 void ComponentTable::FindSignatures(const trace::Dictionary& dictionary,

@@ -65,6 +65,8 @@ class ComponentTable {
   void ByFrames(const trace::Trace& trace, const ComponentOptions& options, SetTable& sets);
   void ByThreads(const trace::Trace& trace, const ComponentOptions& options, SetTable& sets);
 
+  std::vector<SetId> SetsOfFrames(const trace::Dictionary& dictionary, By by,
+                                  const std::vector<bool>& chosen, SetTable& sets);
   void FindSignatures(const trace::Dictionary& dictionary, const std::vector<bool>& chosen,
                       bool pass_over_plain);
 

@@ -9,7 +9,8 @@
 // Evidence of one trace (extract.h) and of many is the same thing: parts add up
 // (AddEvidence), in any order. Numbers of traces, signatures and so on depend on
 // that order; what is computed from them does not: analyses go by names. All sums
-// are integers. Memory is 16 bytes a row, 32 an instance, 40 a cell.
+// are integers. Memory is 32 bytes an instance, 64 a cell, and 16 a row until rows
+// spill to disk (row_log.h).
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "base/diagnostics.h"
+#include "base/row_log.h"
 #include "base/string_table.h"
 #include "causality/chain_forest.h"
 #include "causality/component.h"
@@ -95,7 +97,7 @@ struct Evidence {
   std::vector<std::string> components;  // by ComponentId; 0 is the whole set
   StringTable signatures;               // by SignatureId
   ChainForest forest;
-  std::vector<ChainRow> rows;
+  RowLog<ChainRow> rows;
   std::vector<InstanceFacts> instances;
   std::vector<TraceFacts> traces;
   std::vector<std::string> scenarios;

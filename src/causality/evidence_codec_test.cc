@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -10,6 +11,7 @@
 #include "causality/figure_one.h"
 #include "causality/impact.h"
 #include "corpus/sealed_bytes.h"
+#include "trace/owner_state.h"
 #include "waitgraph/timelines_random.h"
 
 namespace culprit::causality {
@@ -33,6 +35,24 @@ ExtractOptions OptionsOf(uint64_t seed) {
 
 Evidence Extracted(uint64_t seed) {
   return ExtractTrace(Schedule(seed), "trace " + std::to_string(seed), OptionsOf(seed));
+}
+
+// Every other trace gets instances of its own, the rest are found.
+TEST(CausalityCodec, IsTheSameWhetherEventsComeByTimeOrByThread) {
+  for (uint64_t seed = 0; seed < 80; ++seed) {
+    trace::Trace trace = Schedule(seed);
+    for (uint32_t t = 0; t < 3 && seed % 2 == 1; ++t) {
+      trace.instances.push_back({.scenario = trace.dictionary.Intern("s"),
+                                 .thread = trace::ThreadId(t),
+                                 .t0_ns = trace.metadata.begin_ns,
+                                 .t1_ns = trace.metadata.end_ns});
+    }
+    const std::string expected = EncodeEvidence(ExtractTrace(trace, "trace", OptionsOf(seed)));
+    std::ranges::stable_sort(trace.events, {}, [](const trace::Event& event) {
+      return trace::OwnerOf(event).value + 1;
+    });
+    EXPECT_EQ(EncodeEvidence(ExtractTrace(trace, "trace", OptionsOf(seed))), expected) << seed;
+  }
 }
 
 TEST(CausalityCodec, GivesBackTheSameEvidence) {

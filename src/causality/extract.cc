@@ -38,7 +38,7 @@ class Extraction {
         builder_(timelines_),
         top_level_(timelines_, components_, idle_, sets_),
         walk_(timelines_, components_, top_level_, evidence_.signatures, evidence_.forest),
-        ledger_(sets_) {}
+        ledger_(timelines_, sets_) {}
 
   Evidence Run(const std::string& name) {
     const bool automatic = options_.always_automatic || trace_.instances.empty();
@@ -116,7 +116,7 @@ class Extraction {
     evidence_.account.nodes += graph_.nodes.size();
     if (options_.impact) Measure(facts);
     if (options_.chains && PassesGlobs(options_.chain_scenarios, scenario)) {
-      facts.truncated = !walk_.Walk(graph_, options_.max_chain_events, evidence_.rows);
+      facts.truncated = !walk_.Walk(graph_, options_.max_chain_events, evidence_.rows.memory());
       evidence_.account.chain_events += walk_.events();
     }
     facts.rows_end = evidence_.rows.size();

@@ -19,18 +19,26 @@ ExtractOptions Widened(ExtractOptions options, bool widen) {
 
 }  // namespace
 
-EvidenceCollector::EvidenceCollector(const ExtractOptions& options, bool keeps_summaries)
+EvidenceCollector::EvidenceCollector(const ExtractOptions& options, bool keeps_summaries,
+                                     SpillOptions spill)
     : EvidenceCollector(EvidenceParts{.impact = options.impact, .chains = options.chains},
-                        Widened(options, keeps_summaries)) {}
+                        Widened(options, keeps_summaries), std::move(spill)) {}
 
-EvidenceCollector::EvidenceCollector(const EvidenceParts& wanted, ExtractOptions options)
+EvidenceCollector::EvidenceCollector(const EvidenceParts& wanted, ExtractOptions options,
+                                     SpillOptions spill)
     : PartCollector({.name = "causes", .parameters = EncodeOptions(options)}),
       wanted_(wanted),
-      options_(std::move(options)) {}
+      options_(std::move(options)) {
+  sum_.rows.SpillTo(std::move(spill));
+}
 
 uint64_t EvidenceCollector::bytes_an_event() const { return kBytesAnEvent; }
 
 void EvidenceCollector::AddUnreadable(const std::string& line) { sum_.unreadable.push_back(line); }
+
+void EvidenceCollector::Report(corpus::GatherReport& report) const {
+  report.AddSpilled(sum_.rows.spilled_bytes(), sum_.rows.why_not_spilled());
+}
 
 Evidence EvidenceCollector::ExtractPart(corpus::TraceViews& views) const {
   return ExtractTrace(views.Of<waitgraph::Timelines>(), "", options_);
@@ -57,7 +65,7 @@ Result<Evidence> GatherEvidence(const std::string& path, const GatherOptions& op
                                 Progress& progress, corpus::GatherReport* report) {
   std::error_code code;
   const bool keeps = options.use_summaries && std::filesystem::is_directory(path, code);
-  EvidenceCollector collector(options.extract, keeps);
+  EvidenceCollector collector(options.extract, keeps, options.spill());
   const std::array<corpus::Collector*, 1> collectors = {&collector};
   CULPRIT_ASSIGN(const corpus::GatherReport gathered,
                  corpus::Gather(path, collectors, options.loop(), progress));

@@ -25,24 +25,27 @@ struct GatherOptions {
   ExtractOptions extract;
   uint64_t max_memory_bytes = 0;  // of one trace in memory; 0: no bound
   size_t jobs = 0;                // threads; 0: all hardware threads
-  uint64_t memory_bytes = 0;      // of all traces in memory at a time; 0: no bound
+  uint64_t memory_bytes = 0;      // of traces and rows in memory at a time; 0: no bound
   bool use_summaries = true;      // of a corpus
 
   corpus::GatherOptions loop() const {
     return {.max_trace_bytes = max_memory_bytes,
-            .memory_bytes = memory_bytes,
+            .memory_bytes = corpus::TraceShare(memory_bytes),
             .jobs = jobs,
             .use_summaries = use_summaries};
   }
+  SpillOptions spill() const { return {.memory_bytes = corpus::RowShare(memory_bytes)}; }
 };
 
 class EvidenceCollector final : public corpus::PartCollector<Evidence> {
  public:
   // `keeps_summaries`: extract more than was asked for, so that others find it.
-  EvidenceCollector(const ExtractOptions& options, bool keeps_summaries);
+  // Rows of the sum beyond `spill` go to disk.
+  EvidenceCollector(const ExtractOptions& options, bool keeps_summaries, SpillOptions spill = {});
 
   uint64_t bytes_an_event() const override;
   void AddUnreadable(const std::string& line) override;
+  void Report(corpus::GatherReport& report) const override;
   Evidence Take() { return std::move(sum_); }
 
  protected:
@@ -52,7 +55,7 @@ class EvidenceCollector final : public corpus::PartCollector<Evidence> {
   void AddPart(Evidence part, const std::string& trace_name) override;
 
  private:
-  EvidenceCollector(const EvidenceParts& wanted, ExtractOptions options);
+  EvidenceCollector(const EvidenceParts& wanted, ExtractOptions options, SpillOptions spill);
 
   const EvidenceParts wanted_;
   const ExtractOptions options_;

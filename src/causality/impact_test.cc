@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "causality/convoy.h"
 #include "causality/extract.h"
 
@@ -171,12 +173,12 @@ TEST(Chains, OfAConvoyGrowWithItsNodesAndReachItsCause) {
   EXPECT_LT(evidence.account.chain_events, evidence.account.nodes * 2);
   // Depth 1 to 1,000, each with its leaves.
   EXPECT_LT(evidence.forest.nodes().size(), 5000U);
-  const ChainRow* deepest = nullptr;
+  std::optional<ChainRow> deepest;
   for (uint64_t r = evidence.rows_begin(kThreads - 1); r < evidence.rows.size(); ++r) {
     const ChainNode& node = evidence.forest.nodes()[evidence.rows[r].node];
-    if (node.kind == ChainKind::kHardware) deepest = &evidence.rows[r];
+    if (node.kind == ChainKind::kHardware) deepest = evidence.rows[r];
   }
-  ASSERT_NE(deepest, nullptr);
+  ASSERT_TRUE(deepest.has_value());
   EXPECT_EQ(deepest->cost_ns, kThreads + kConvoyRead - 1);
 }
 

@@ -37,10 +37,11 @@ PathPatterns::Costs PathPatterns::CostsIn(const std::vector<uint32_t>& instances
   Costs result;
   result.costs.resize(patterns_.size());
   result.counts.resize(patterns_.size());
+  RowCursor rows(evidence_.rows);
   for (uint32_t position = 0; position < instances.size(); ++position) {
     const uint32_t i = instances[position];
-    for (uint64_t r = evidence_.rows_begin(i); r < evidence_.instances[i].rows_end; ++r) {
-      const ChainRow& row = evidence_.rows[r];
+    for (const ChainRow& row :
+         rows.Read(evidence_.rows_begin(i), evidence_.instances[i].rows_end)) {
       const auto at = pattern_at_.find(row.node);
       if (at == pattern_at_.end()) continue;
       const uint32_t pattern = at->second;

@@ -85,8 +85,16 @@ SetId SetTable::Difference(SetId a, SetId b) {
 
 SetId SetTable::Apply(Operation operation, SetId a, SetId b) {
   const uint64_t key = uint64_t{a} << 32 | b;
-  const auto [it, added] = known_[static_cast<size_t>(operation)].try_emplace(key, kEmptySet);
-  if (!added) return it->second;
+  auto& answers = recent_[static_cast<size_t>(operation)];
+  Answer& recent = answers[(a * 31 + b) % answers.size()];
+  if (recent.key != key) recent = {key, Find(operation, a, b)};
+  return recent.set;
+}
+
+SetId SetTable::Find(Operation operation, SetId a, SetId b) {
+  const uint64_t key = uint64_t{a} << 32 | b;
+  const auto [known, added] = known_[static_cast<size_t>(operation)].Insert(key);
+  if (!added) return *known;
   const auto left = Items(a);
   const auto right = Items(b);
   scratch_.clear();
@@ -102,8 +110,8 @@ SetId SetTable::Apply(Operation operation, SetId a, SetId b) {
       std::ranges::set_difference(left, right, out);
       break;
   }
-  it->second = Intern(scratch_);
-  return it->second;
+  *known = Intern(scratch_);
+  return *known;
 }
 
 }  // namespace culprit::causality

@@ -9,10 +9,12 @@
 // merge and 16 bytes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
+
+#include "base/flat_map.h"
 
 namespace culprit::causality {
 
@@ -41,12 +43,19 @@ class SetTable {
  private:
   enum class Operation : uint8_t { kUnion, kIntersection, kDifference };
   SetId Apply(Operation operation, SetId a, SetId b);
+  SetId Find(Operation operation, SetId a, SetId b);
   void Grow();
 
   std::vector<uint32_t> items_;
   std::vector<size_t> begins_;
   std::vector<SetId> slots_;
-  std::unordered_map<uint64_t, SetId> known_[3];
+  FlatMap<uint64_t, SetId> known_[3];
+  // Most questions were asked a moment ago; by operation and a few bits of the sets.
+  struct Answer {
+    uint64_t key = UINT64_MAX;
+    SetId set = kEmptySet;
+  };
+  std::array<std::array<Answer, 128>, 3> recent_;
   std::vector<uint32_t> scratch_;
 };
 

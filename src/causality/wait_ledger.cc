@@ -112,7 +112,7 @@ void WaitLedger::KeepShared(Entries of_event) {
   if (shared_.size() < 4 * kMaxPropagatedWaits) return;
   const auto beyond = [](const SharedWait& w) { return w.charged_ns - w.distinct_ns; };
   std::sort(shared_.begin(), shared_.end(), [&](const SharedWait& a, const SharedWait& b) {
-    return beyond(a) != beyond(b) ? beyond(a) > beyond(b) : a.event < b.event;
+    return beyond(a) != beyond(b) ? beyond(a) > beyond(b) : timelines_.IsBefore(a.event, b.event);
   });
   shared_.resize(kMaxPropagatedWaits);
 }
@@ -132,7 +132,6 @@ void WaitLedger::Unite(Entries of_event) {
   } else {
     UniteEach(of_event);
   }
-  KeepShared(of_event);
 }
 
 std::vector<ImpactCell> WaitLedger::Close() {
@@ -140,12 +139,21 @@ std::vector<ImpactCell> WaitLedger::Close() {
     return std::tie(a.event, a.begin_ns, a.end_ns, a.place) <
            std::tie(b.event, b.begin_ns, b.end_ns, b.place);
   });
+  std::vector<Entries> of_several;
   for (size_t begin = 0; begin < entries_.size();) {
     size_t end = begin + 1;
     while (end < entries_.size() && entries_[end].event == entries_[begin].event) ++end;
-    Unite(Entries(entries_).subspan(begin, end - begin));
+    const Entries of_event = Entries(entries_).subspan(begin, end - begin);
+    Unite(of_event);
+    if (of_event.size() > 1) of_several.push_back(of_event);
     begin = end;
   }
+  // By time, wherever in the trace they stand: names are numbered in this order.
+  const auto before = [&](Entries a, Entries b) {
+    return timelines_.IsBefore(a.front().event, b.front().event);
+  };
+  std::sort(of_several.begin(), of_several.end(), before);
+  for (const Entries of_event : of_several) KeepShared(of_event);
   entries_.clear();
   std::map<std::pair<uint32_t, ComponentId>, ImpactTimes> opened;
   for (const auto& [key, times] : times_) {

@@ -30,7 +30,9 @@ struct SharedWait {
 
 class WaitLedger {
  public:
-  explicit WaitLedger(SetTable& sets) : sets_(sets) {}
+  // Both must outlive it.
+  WaitLedger(const waitgraph::Timelines& timelines, SetTable& sets)
+      : timelines_(timelines), sets_(sets) {}
 
   void BeginInstance(uint32_t place, uint32_t scenario);
   // `components` not empty; the wait clipped to the instance.
@@ -61,6 +63,7 @@ class WaitLedger {
   void UniteEach(Entries of_event);
   void KeepShared(Entries of_event);
 
+  const waitgraph::Timelines& timelines_;
   SetTable& sets_;
   std::vector<Entry> entries_;
   std::unordered_map<uint64_t, ImpactTimes> times_;  // scenario << 32 | set

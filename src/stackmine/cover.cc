@@ -87,13 +87,22 @@ std::vector<int64_t> GainByRank(const Cover& cover, const std::vector<uint32_t>&
 }
 
 std::map<std::pair<uint32_t, uint32_t>, int64_t> TimeInside(const Cover& cover) {
-  std::map<std::pair<uint32_t, uint32_t>, int64_t> inside;
+  // Nodes are many, pairs of sets few, and each stands for many pairs of labels.
+  std::map<std::pair<LabelSet, LabelSet>, int64_t> by_sets;
   for (NodeIndex n = 0; n < cover.own.size(); ++n) {
     if (cover.own[n] == 0 || cover.above[n] == 0) continue;
-    for (const uint32_t label : cover.sets[cover.own[n]]) {
-      if (cover.Has(cover.above[n], label)) continue;
-      for (const uint32_t around : cover.sets[cover.above[n]]) {
-        inside[{label, around}] += cover.node_cost_ns[n];
+    by_sets[{cover.own[n], cover.above[n]}] += cover.node_cost_ns[n];
+  }
+  std::map<std::pair<uint32_t, uint32_t>, int64_t> inside;
+  for (const auto& [sets, cost_ns] : by_sets) {
+    const auto& [own, above] = sets;
+    for (const uint32_t label : cover.sets[own]) {
+      if (cover.Has(above, label)) continue;
+      // Labels of a set ascend, so each stands right after the one before.
+      auto hint = inside.lower_bound({label, 0});
+      for (const uint32_t around : cover.sets[above]) {
+        hint = inside.try_emplace(hint, {label, around}, 0);
+        hint->second += cost_ns;
       }
     }
   }

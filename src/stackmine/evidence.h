@@ -7,8 +7,9 @@
 //
 // Evidence of one trace and of many is the same thing: parts add up, and adding
 // them in the order of the catalog gives the same bytes whatever the number of
-// threads. Memory is 16 bytes a row plus the distinct stacks; traces themselves
-// are read one per thread and dropped (gather.h).
+// threads. Memory is the distinct stacks and places, 32 bytes an instance, and 16
+// a row until rows spill to disk (row_log.h); traces themselves are read one per
+// thread and dropped (gather.h).
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "base/diagnostics.h"
+#include "base/row_log.h"
 #include "stackmine/path_forest.h"
 #include "stackmine/stack_table.h"
 #include "waitgraph/area.h"
@@ -72,7 +74,7 @@ struct Evidence {
   std::vector<int64_t> distinct_wait_ns;
   std::vector<int64_t> distinct_run_ns;
   PathForest forest;
-  std::vector<PathRow> rows;
+  RowLog<PathRow> rows;
   std::vector<InstanceFacts> instances;
   std::vector<TraceFacts> traces;
   std::vector<std::string> scenarios;

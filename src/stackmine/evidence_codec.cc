@@ -53,7 +53,7 @@ void WriteNodes(const PathForest& forest, ByteWriter& out) {
   }
 }
 
-void WriteRows(const std::vector<PathRow>& rows, ByteWriter& out) {
+void WriteRows(const RowLog<PathRow>& rows, ByteWriter& out) {
   out.Varint(rows.size());
   int64_t last = 0;
   for (const PathRow& row : rows) {

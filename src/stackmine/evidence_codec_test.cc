@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 
 #include "corpus/sealed_bytes.h"
+#include "trace/owner_state.h"
 #include "trace/small_trace.h"
 #include "waitgraph/timelines_random.h"
 
@@ -26,6 +28,24 @@ Evidence Reduced(uint64_t seed) {
   if (seed % 3 == 1) options.area.scope = waitgraph::Scope::kGraph;
   if (seed % 3 == 2) options.area.scope = waitgraph::Scope::kThread;
   return ReduceTrace(Schedule(seed), "trace " + std::to_string(seed), options);
+}
+
+// Every other trace gets instances of its own, the rest are found.
+TEST(EvidenceCodec, IsTheSameWhetherEventsComeByTimeOrByThread) {
+  for (uint64_t seed = 0; seed < 80; ++seed) {
+    trace::Trace trace = Schedule(seed);
+    for (uint32_t t = 0; t < 3 && seed % 2 == 1; ++t) {
+      trace.instances.push_back({.scenario = trace.dictionary.Intern("s"),
+                                 .thread = trace::ThreadId(t),
+                                 .t0_ns = trace.metadata.begin_ns,
+                                 .t1_ns = trace.metadata.end_ns});
+    }
+    const std::string expected = EncodeEvidence(ReduceTrace(trace, "trace", ReduceOptions{}));
+    std::ranges::stable_sort(trace.events, {}, [](const trace::Event& event) {
+      return trace::OwnerOf(event).value + 1;
+    });
+    EXPECT_EQ(EncodeEvidence(ReduceTrace(trace, "trace", ReduceOptions{})), expected) << seed;
+  }
 }
 
 TEST(EvidenceCodec, GivesBackTheSameEvidence) {

@@ -13,15 +13,20 @@ constexpr uint64_t kBytesAnEvent = 48 + 32 + 32;
 
 }  // namespace
 
-EvidenceCollector::EvidenceCollector(ReduceOptions options)
+EvidenceCollector::EvidenceCollector(ReduceOptions options, SpillOptions spill)
     : PartCollector({.name = "mine", .parameters = EncodeOptions(options)}),
       options_(std::move(options)) {
   sum_.scope = options_.area.scope;
+  sum_.rows.SpillTo(std::move(spill));
 }
 
 uint64_t EvidenceCollector::bytes_an_event() const { return kBytesAnEvent; }
 
 void EvidenceCollector::AddUnreadable(const std::string& line) { sum_.unreadable.push_back(line); }
+
+void EvidenceCollector::Report(corpus::GatherReport& report) const {
+  report.AddSpilled(sum_.rows.spilled_bytes(), sum_.rows.why_not_spilled());
+}
 
 Evidence EvidenceCollector::ExtractPart(corpus::TraceViews& views) const {
   return ReduceTrace(views.Of<waitgraph::Timelines>(), "", options_);
@@ -44,7 +49,7 @@ void EvidenceCollector::AddPart(Evidence part, const std::string& trace_name) {
 
 Result<Evidence> GatherEvidence(const std::string& path, const GatherOptions& options,
                                 Progress& progress, corpus::GatherReport* report) {
-  EvidenceCollector collector(options.reduce);
+  EvidenceCollector collector(options.reduce, options.spill());
   const std::array<corpus::Collector*, 1> collectors = {&collector};
   CULPRIT_ASSIGN(const corpus::GatherReport gathered,
                  corpus::Gather(path, collectors, options.loop(), progress));

@@ -25,23 +25,26 @@ struct GatherOptions {
   ReduceOptions reduce;
   uint64_t max_memory_bytes = 0;  // of one trace in memory; 0: no bound
   size_t jobs = 0;                // threads; 0: all hardware threads
-  uint64_t memory_bytes = 0;      // of all traces in memory at a time; 0: no bound
+  uint64_t memory_bytes = 0;      // of traces and rows in memory at a time; 0: no bound
   bool use_summaries = true;      // of a corpus
 
   corpus::GatherOptions loop() const {
     return {.max_trace_bytes = max_memory_bytes,
-            .memory_bytes = memory_bytes,
+            .memory_bytes = corpus::TraceShare(memory_bytes),
             .jobs = jobs,
             .use_summaries = use_summaries};
   }
+  SpillOptions spill() const { return {.memory_bytes = corpus::RowShare(memory_bytes)}; }
 };
 
 class EvidenceCollector final : public corpus::PartCollector<Evidence> {
  public:
-  explicit EvidenceCollector(ReduceOptions options);
+  // Rows of the sum beyond `spill` go to disk.
+  explicit EvidenceCollector(ReduceOptions options, SpillOptions spill = {});
 
   uint64_t bytes_an_event() const override;
   void AddUnreadable(const std::string& line) override;
+  void Report(corpus::GatherReport& report) const override;
   Evidence Take() { return std::move(sum_); }
 
  protected:

@@ -24,10 +24,10 @@ class RowWalk {
         current_ns_(count) {}
 
   void Run() {
+    RowCursor rows(evidence_.rows);
     for (uint32_t i = 0; i < evidence_.instances.size(); ++i) {
-      for (uint64_t r = evidence_.rows_begin(i); r < evidence_.instances[i].rows_end; ++r) {
-        AddRow(evidence_.rows[r]);
-      }
+      const uint64_t end = evidence_.instances[i].rows_end;
+      for (const PathRow& row : rows.Read(evidence_.rows_begin(i), end)) AddRow(row);
       for (const uint32_t label : seen_) {
         if (current_ns_[label] > 0) touched[label].push_back({i, current_ns_[label]});
         current_ns_[label] = 0;

@@ -2,6 +2,9 @@
 #include "stackmine/patterns.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "stackmine/stack_match.h"
 
 namespace culprit::stackmine {
 namespace {
@@ -10,13 +13,11 @@ bool Wanted(StackKind kind, const PatternOptions& options) {
   return kind == StackKind::kWait ? options.waits : options.runs;
 }
 
-mine::WeightedSequences Database(const Evidence& evidence, const StackCosts& costs,
-                                 const PatternOptions& options) {
+mine::WeightedSequences Database(const Evidence& evidence, const std::vector<StackCost>& stacks) {
   const auto run_begins = static_cast<mine::Symbol>(evidence.stacks.frames());
   mine::WeightedSequences database;
   std::vector<FrameSymbol> frames;
-  for (const StackCost& cost : costs.stacks) {
-    if (!Wanted(cost.kind, options)) continue;
+  for (const StackCost& cost : stacks) {
     evidence.stacks.Frames(cost.stack, frames);
     if (cost.kind == StackKind::kRun) {
       for (FrameSymbol& frame : frames) frame += run_begins;
@@ -26,12 +27,47 @@ mine::WeightedSequences Database(const Evidence& evidence, const StackCosts& cos
   return database;
 }
 
-MinedPattern FromSymbols(const mine::Pattern& found, mine::Symbol run_begins) {
-  MinedPattern pattern{.kind = StackKind::kWait, .frames = found.symbols, .cost_ns = found.cost};
-  if (found.symbols.empty() || found.symbols.front() < run_begins) return pattern;
-  pattern.kind = StackKind::kRun;
-  for (FrameSymbol& frame : pattern.frames) frame -= run_begins;
-  return pattern;
+std::vector<MinedPattern> FromSymbols(const std::vector<mine::Pattern>& found,
+                                      const Evidence& evidence) {
+  const auto run_begins = static_cast<mine::Symbol>(evidence.stacks.frames());
+  std::vector<MinedPattern> patterns;
+  for (const mine::Pattern& from : found) {
+    // Of an empty database the empty sequence may be the only one left.
+    if (from.symbols.empty()) continue;
+    MinedPattern& to = patterns.emplace_back(
+        MinedPattern{.kind = StackKind::kWait, .frames = from.symbols, .cost_ns = from.cost});
+    if (from.symbols.front() < run_begins) continue;
+    to.kind = StackKind::kRun;
+    for (FrameSymbol& frame : to.frames) frame -= run_begins;
+  }
+  return patterns;
+}
+
+StackLabels LabelByPattern(const Evidence& evidence, const StackCosts& costs,
+                           const std::vector<MinedPattern>& patterns, size_t jobs) {
+  std::vector<LabelledPattern> labelled;
+  for (const MinedPattern& pattern : patterns) {
+    labelled.push_back({static_cast<uint32_t>(labelled.size()), pattern.kind, pattern.frames});
+  }
+  return MatchStacks(evidence, costs, labelled, jobs);
+}
+
+// A later round saw only the stacks that were left to it.
+void CountWholeCosts(const StackCosts& costs, const StackLabels& labels,
+                     std::vector<MinedPattern>& patterns) {
+  for (MinedPattern& pattern : patterns) pattern.cost_ns = 0;
+  for (const StackCost& cost : costs.stacks) {
+    for (const uint32_t label : labels.of(cost.kind, cost.stack)) {
+      patterns[label].cost_ns += cost.cost_ns;
+    }
+  }
+}
+
+// Whether the budget of patterns, if there is one, is spent by `found` more.
+bool SpendPatterns(uint64_t found, mine::MaximalOptions& limits) {
+  if (limits.max_patterns == 0) return false;
+  limits.max_patterns -= std::min(limits.max_patterns, found);
+  return limits.max_patterns == 0;
 }
 
 }  // namespace
@@ -64,7 +100,11 @@ StackCosts CostsOfStacks(const Evidence& evidence) {
 
 MinedPatterns MinePatterns(const Evidence& evidence, const StackCosts& costs,
                            const PatternOptions& options) {
-  const mine::WeightedSequences database = Database(evidence, costs, options);
+  std::vector<StackCost> left;
+  for (const StackCost& cost : costs.stacks) {
+    if (Wanted(cost.kind, options)) left.push_back(cost);
+  }
+  mine::WeightedSequences database = Database(evidence, left);
   mine::MaximalOptions limits{.lambda = 1,
                               .jobs = options.jobs,
                               .max_patterns = options.max_patterns,
@@ -74,17 +114,24 @@ MinedPatterns MinePatterns(const Evidence& evidence, const StackCosts& costs,
       options.lambda.kind == LambdaRule::Kind::kTop
           ? mine::LambdaForTop(database, options.lambda.top, limits)
           : ResolveLambda(options.lambda, evidence.account.aoi_ns, evidence.traces.size());
-  const mine::MaximalResult found = mine::MineMaximal(database, limits);
   MinedPatterns mined;
   mined.lambda_ns = limits.lambda;
-  mined.truncated = found.truncated;
-  mined.why = found.why;
-  const auto run_begins = static_cast<mine::Symbol>(evidence.stacks.frames());
-  for (const mine::Pattern& pattern : found.patterns) {
-    // Of an empty database the empty sequence may be the only one left.
-    if (!pattern.symbols.empty()) mined.patterns.push_back(FromSymbols(pattern, run_begins));
+  for (;;) {
+    const mine::MaximalResult found = mine::MineMaximal(database, limits);
+    mined.truncated = found.truncated;
+    mined.why = found.why;
+    std::vector<MinedPattern> round = FromSymbols(found.patterns, evidence);
+    const StackLabels labels = LabelByPattern(evidence, costs, round, options.jobs);
+    if (!mined.patterns.empty()) CountWholeCosts(costs, labels, round);
+    mined.patterns.insert(mined.patterns.end(), std::make_move_iterator(round.begin()),
+                          std::make_move_iterator(round.end()));
+    if (options.once || found.truncated || round.empty() || SpendPatterns(round.size(), limits)) {
+      return mined;
+    }
+    std::erase_if(left,
+                  [&](const StackCost& cost) { return !labels.of(cost.kind, cost.stack).empty(); });
+    database = Database(evidence, left);
   }
-  return mined;
 }
 
 }  // namespace culprit::stackmine

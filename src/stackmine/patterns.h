@@ -6,6 +6,12 @@
 // budget serve both and no pattern mixes them. The cost of a wait is its clipped
 // length on the path, of a run that of the leaf. Runs without a sample take part
 // only where there is no sampled run at all; they are then known by thread.
+//
+// A stack whose every costly subsequence is part of a longer costly one that the
+// stack itself lacks holds no maximal pattern, however much it costs (a caller
+// with much time of its own beside that of a costly callee). So the stacks that
+// hold none are mined again, with the same lambda, until they cost less: what
+// those rounds find is maximal among the stacks that no earlier round explains.
 #pragma once
 
 #include <cstdint>
@@ -45,13 +51,14 @@ bool CountsAs(const PathNode& node, StackKind kind, bool runs_by_thread);
 struct MinedPattern {
   StackKind kind = StackKind::kWait;
   std::vector<FrameSymbol> frames;  // caller first
-  int64_t cost_ns = 0;
+  int64_t cost_ns = 0;              // of all stacks that contain it
 };
 
 struct PatternOptions {
   LambdaRule lambda;
   bool waits = true;
   bool runs = true;
+  bool once = false;          // only the maximal patterns of all stacks, as the paper has them
   uint64_t max_patterns = 0;  // budgets; 0: none
   int64_t max_time_ns = 0;
   uint64_t max_memory_bytes = 0;
@@ -59,7 +66,7 @@ struct PatternOptions {
 };
 
 struct MinedPatterns {
-  std::vector<MinedPattern> patterns;  // in the order of MineMaximal
+  std::vector<MinedPattern> patterns;  // by round, in the order of MineMaximal
   int64_t lambda_ns = 0;
   bool truncated = false;
   std::string why;

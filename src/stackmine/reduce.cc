@@ -2,10 +2,12 @@
 #include "stackmine/reduce.h"
 
 #include <algorithm>
-#include <numeric>
+#include <array>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
+#include "base/flat_map.h"
 #include "base/glob.h"
 #include "waitgraph/glob.h"
 
@@ -22,6 +24,7 @@ using waitgraph::SegmentKind;
 // Longer ones are damage; sums of anything shorter fit 64 bits.
 constexpr int64_t kLongestInstanceNs = int64_t{1} << 50;
 constexpr int64_t kLongestTotalNs = int64_t{1} << 56;
+constexpr uint32_t kNoCharge = UINT32_MAX;
 
 std::string WithoutNumbers(std::string_view text) {
   std::string out;
@@ -129,21 +132,53 @@ class Reducer {
     return chosen;
   }
 
+  // Stacks are numbered in the order in which time meets them.
   void CountOccurrences() {
-    for (const Event& event : trace_.events) {
+    struct Met {
+      uint64_t count = 0;
+      int64_t first_ns = INT64_MAX;
+      waitgraph::EventIndex first = waitgraph::kNoEvent;
+    };
+    std::vector<Met> met(dictionary().stacks().size());
+    for (waitgraph::EventIndex i = 0; i < trace_.events.size(); ++i) {
+      const Event& event = trace_.events[i];
       const bool counts = event.kind == EventKind::kWait || event.kind == EventKind::kRunning;
       if (!counts || !event.stack.valid()) continue;
-      const StackIndex stack = brought_.Bring(event.stack);
+      Met& m = met[event.stack.value];
+      if (m.count++ != 0 && event.time_ns >= m.first_ns) {
+        if (event.time_ns > m.first_ns || timelines_.IsBefore(m.first, i)) continue;
+      }
+      m.first_ns = event.time_ns;
+      m.first = i;
+    }
+    std::vector<std::pair<int64_t, uint32_t>> by_time;
+    for (uint32_t s = 0; s < met.size(); ++s) {
+      if (met[s].count != 0) by_time.emplace_back(met[s].first_ns, s);
+    }
+    std::sort(by_time.begin(), by_time.end(), [&](const auto& a, const auto& b) {
+      if (a.first != b.first) return a.first < b.first;
+      return timelines_.IsBefore(met[a.second].first, met[b.second].first);
+    });
+    for (const auto& [first_ns, s] : by_time) {
+      const StackIndex stack = brought_.Bring(trace::StackId(s));
       if (stack >= evidence_.occurrences.size()) evidence_.occurrences.resize(stack + 1);
-      ++evidence_.occurrences[stack];
+      evidence_.occurrences[stack] += met[s].count;
     }
   }
 
-  StackIndex PseudoFrame(StackIndex parent, std::string_view module, ThreadId thread) {
+  enum Pseudo : uint8_t { kThreadFrame, kWokenByFrame, kDeviceFrame, kPseudoFrames };
+
+  StackIndex PseudoFrame(StackIndex parent, Pseudo pseudo, ThreadId thread) {
+    static constexpr std::array<std::string_view, kPseudoFrames> kModules = {
+        kThreadModule, kWokenByModule, kDeviceModule};
+    const auto [stack, added] = pseudo_[pseudo].Insert(uint64_t{parent} << 32 | thread.value);
+    if (!added) return *stack;
+    const std::string_view module = kModules[pseudo];
     const std::string name = std::string(module) + "!" + ThreadRole(dictionary(), thread);
     const auto function_at = static_cast<uint32_t>(module.size() + 1);
-    return evidence_.stacks.InternStack(
+    *stack = evidence_.stacks.InternStack(
         parent, evidence_.stacks.InternFrame(name, function_at, /*named=*/false));
+    return *stack;
   }
 
   PathNode NodeOf(const AreaEvent& at) {
@@ -157,17 +192,16 @@ class Reducer {
       case SegmentKind::kWait:
         node.kind = PathKind::kWait;
         if (node.stack != kNoStack) break;
-        node.stack =
-            PseudoFrame(PseudoFrame(kNoStack, kThreadModule, thread), kWokenByModule, peer);
+        node.stack = PseudoFrame(PseudoFrame(kNoStack, kThreadFrame, thread), kWokenByFrame, peer);
         break;
       case SegmentKind::kRunning:
         node.kind = node.stack == kNoStack ? PathKind::kNotSampled : PathKind::kRunning;
-        if (node.stack == kNoStack) node.stack = PseudoFrame(kNoStack, kThreadModule, thread);
+        if (node.stack == kNoStack) node.stack = PseudoFrame(kNoStack, kThreadFrame, thread);
         break;
       case SegmentKind::kHardware: {
         node.kind = PathKind::kHardware;
         const bool served = event != nullptr && event->kind == EventKind::kHardware;
-        node.stack = PseudoFrame(kNoStack, kDeviceModule, served ? thread : peer);
+        node.stack = PseudoFrame(kNoStack, kDeviceFrame, served ? thread : peer);
         break;
       }
       case SegmentKind::kReady:
@@ -184,19 +218,23 @@ class Reducer {
   void Rows(const waitgraph::Area& area, const Chosen& chosen) {
     const bool nested = options_.area.scope != waitgraph::Scope::kGraph;
     node_of_.assign(area.events.size(), kNoNode);
-    std::unordered_map<NodeIndex, size_t> row_of;
+    std::vector<uint64_t> row_of;  // by node, of the last instance that had it
     size_t at = 0;
     for (uint32_t i = 0; i < chosen.instances.size(); ++i) {
-      row_of.clear();
+      const uint64_t first_row = evidence_.rows.size();
       for (; at < area.events.size() && area.events[at].instance == i; ++at) {
         const AreaEvent& event = area.events[at];
         if (event.kind == SegmentKind::kUnattributed) continue;
         PathNode node = NodeOf(event);
         if (nested && event.parent != UINT32_MAX) node.parent = node_of_[event.parent];
         node_of_[at] = evidence_.forest.Intern(node);
-        const auto [it, added] = row_of.try_emplace(node_of_[at], evidence_.rows.size());
-        if (added) evidence_.rows.push_back({.node = node_of_[at]});
-        PathRow& row = evidence_.rows[it->second];
+        if (node_of_[at] >= row_of.size()) row_of.resize(node_of_[at] + 1, UINT64_MAX);
+        uint64_t& place = row_of[node_of_[at]];
+        if (place == UINT64_MAX || place < first_row) {
+          place = evidence_.rows.size();
+          evidence_.rows.push_back({.node = node_of_[at]});
+        }
+        PathRow& row = evidence_.rows[place];
         row.cost_ns += event.cost_ns;
         ++row.events;
         if (node.parent == kNoNode) evidence_.account.aoi_ns += event.cost_ns;
@@ -224,22 +262,21 @@ class Reducer {
       return event.event != waitgraph::kNoEvent &&
              (event.kind == SegmentKind::kWait || event.kind == SegmentKind::kRunning);
     };
-    // The charges by event, which are too many to sort.
-    std::vector<uint32_t> ends(trace_.events.size() + 1);
-    for (const AreaEvent& event : area.events) {
-      if (counts(event)) ++ends[event.event + 1];
-    }
-    std::partial_sum(ends.begin(), ends.end(), ends.begin());
-    std::vector<uint32_t> charges(ends.back());
-    std::vector<uint32_t> next(ends.begin(), ends.end());
+    // The charges of an event form a chain from its last to its first one.
+    std::vector<uint32_t> last(trace_.events.size(), kNoCharge);
+    std::vector<uint32_t> before(area.events.size(), kNoCharge);
     for (uint32_t i = 0; i < area.events.size(); ++i) {
-      if (counts(area.events[i])) charges[next[area.events[i].event]++] = i;
+      if (counts(area.events[i])) before[i] = std::exchange(last[area.events[i].event], i);
     }
-    for (size_t e = 0; e < trace_.events.size(); ++e) {
-      if (ends[e] == ends[e + 1]) continue;
-      const std::span<uint32_t> of_event =
-          std::span(charges).subspan(ends[e], ends[e + 1] - ends[e]);
-      AddDistinct(node_of_[of_event.front()], UnionOf(area, of_event));
+    std::vector<uint32_t> charges;
+    for (const AreaEvent& event : area.events) {
+      if (!counts(event) || last[event.event] == kNoCharge) continue;
+      charges.clear();
+      for (uint32_t i = last[event.event]; i != kNoCharge; i = before[i]) charges.push_back(i);
+      last[event.event] = kNoCharge;
+      std::reverse(charges.begin(), charges.end());
+      const NodeIndex node = node_of_[charges.front()];
+      AddDistinct(node, UnionOf(area, charges));
     }
   }
 
@@ -273,6 +310,8 @@ class Reducer {
   const waitgraph::Timelines& timelines_;
   DictionaryStacks brought_;
   std::unordered_map<std::string, uint32_t> scenario_ids_;
+  // The stacks of pseudo-frames, by parent << 32 | thread.
+  std::array<FlatMap<uint64_t, StackIndex>, kPseudoFrames> pseudo_;
   std::vector<NodeIndex> node_of_;  // by event of the area
   int64_t total_ns_ = 0;
 };

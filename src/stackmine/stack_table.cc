@@ -2,6 +2,7 @@
 #include "stackmine/stack_table.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 
@@ -18,13 +19,41 @@ FrameSymbol StackTable::InternFrame(std::string_view name, uint32_t function_at,
   return symbol;
 }
 
+// Slots hold only indexes, so that those of all stacks of a trace fit a near cache:
+// interning is most of what bringing stacks from one table to another costs.
+size_t StackTable::Slot(StackIndex parent, FrameSymbol frame) const {
+  const size_t mask = slots_.size() - 1;
+  uint64_t hash = ((uint64_t{parent} << 32) | frame) * 0x9e3779b97f4a7c15ULL;
+  hash ^= hash >> 32;
+  for (size_t slot = hash & mask;; slot = (slot + 1) & mask) {
+    if (slots_[slot] == kNoStack) return slot;
+    const StackRow& row = stacks_[slots_[slot]];
+    if (row.parent == parent && row.frame == frame) return slot;
+  }
+}
+
+void StackTable::Rehash(size_t slots) {
+  slots_.assign(slots, kNoStack);
+  for (StackIndex s = 0; s < stacks_.size(); ++s) {
+    slots_[Slot(stacks_[s].parent, stacks_[s].frame)] = s;
+  }
+}
+
 StackIndex StackTable::InternStack(StackIndex parent, FrameSymbol frame) {
-  const auto [index, added] = index_.Insert((uint64_t{parent} << 32) | frame);
-  if (added) {
-    *index = static_cast<StackIndex>(stacks_.size());
+  if ((stacks_.size() + 1) * 2 > slots_.size()) Rehash(std::max<size_t>(64, slots_.size() * 2));
+  StackIndex& index = slots_[Slot(parent, frame)];
+  if (index == kNoStack) {
+    index = static_cast<StackIndex>(stacks_.size());
     stacks_.push_back({parent, frame});
   }
-  return *index;
+  return index;
+}
+
+void StackTable::Reserve(size_t stacks) {
+  const size_t slots = std::bit_ceil((stacks + 1) * 2);
+  if (slots <= slots_.size()) return;
+  stacks_.reserve(stacks);
+  Rehash(slots);
 }
 
 std::optional<FrameSymbol> StackTable::FindFrame(std::string_view name) const {
@@ -47,7 +76,9 @@ DictionaryStacks::DictionaryStacks(const trace::Dictionary& from, StackTable& to
     : from_(from),
       to_(to),
       frames_(from.frames().size(), kNoFrame),
-      stacks_(from.stacks().size(), kNoStack) {}
+      stacks_(from.stacks().size(), kNoStack) {
+  if (to.stacks() == 0) to.Reserve(from.stacks().size());
+}
 
 StackIndex DictionaryStacks::Bring(trace::StackId stack) {
   path_.clear();
@@ -67,11 +98,21 @@ FrameSymbol DictionaryStacks::BringFrame(trace::FrameId frame) {
   FrameSymbol& symbol = frames_[frame.value];
   if (symbol != kNoFrame) return symbol;
   const trace::Frame& row = from_.frames()[frame.value];
-  const std::string name = from_.FrameName(frame);
   const std::string_view function = from_.Text(row.function);
-  const bool named = row.function.valid() && name.ends_with(function);
+  const bool named = row.function.valid();
+  if (named) {
+    name_.clear();
+    if (row.module.valid()) {
+      name_ += from_.Text(from_.modules()[row.module.value].name);
+      name_ += '!';
+    }
+    name_ += function;
+  } else {
+    name_ = from_.FrameName(frame);
+  }
+  const std::string_view name = name_;
   const size_t bang = name.find('!');
-  const size_t unnamed_at = bang == std::string::npos ? 0 : bang + 1;
+  const size_t unnamed_at = bang == std::string_view::npos ? 0 : bang + 1;
   const size_t function_at = named ? name.size() - function.size() : unnamed_at;
   symbol = to_.InternFrame(name, static_cast<uint32_t>(function_at), named);
   return symbol;

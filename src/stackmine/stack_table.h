@@ -5,15 +5,15 @@
 // function is one symbol whatever trace, line or address it was seen at. Stacks
 // are a trie of ⟨caller's stack, frame⟩; equal stacks are one index. Symbols and
 // indexes are dense and given in order of first use. Append-only, one thread at
-// a time; interning costs a hash probe, a stack about 40 bytes.
+// a time; interning costs a hash probe, a stack about 16 bytes.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/flat_map.h"
 #include "base/string_table.h"
 #include "trace/dictionary.h"
 
@@ -29,6 +29,8 @@ class StackTable {
   // and not an address.
   FrameSymbol InternFrame(std::string_view name, uint32_t function_at, bool named);
   StackIndex InternStack(StackIndex parent, FrameSymbol frame);
+  // Room for so many stacks, before the first.
+  void Reserve(size_t stacks);
 
   // The symbol of a name, if a stack has it.
   std::optional<FrameSymbol> FindFrame(std::string_view name) const;
@@ -47,6 +49,9 @@ class StackTable {
   void Frames(StackIndex stack, std::vector<FrameSymbol>& frames) const;
 
  private:
+  size_t Slot(StackIndex parent, FrameSymbol frame) const;
+  void Rehash(size_t slots);
+
   struct FrameRow {
     uint32_t function_at = 0;
     bool named = true;
@@ -59,7 +64,7 @@ class StackTable {
   StringTable names_;  // its ids are the symbols
   std::vector<FrameRow> frames_;
   std::vector<StackRow> stacks_;
-  FlatMap<uint64_t, StackIndex> index_;  // parent << 32 | frame
+  std::vector<StackIndex> slots_;  // where stacks_ are found by their hash, or kNoStack
 };
 
 // Brings stacks of a trace's dictionary into a table; remembers what it brought.
@@ -76,6 +81,7 @@ class DictionaryStacks {
   std::vector<FrameSymbol> frames_;
   std::vector<StackIndex> stacks_;
   std::vector<trace::StackId> path_;
+  std::string name_;  // of the frame at hand
 };
 
 // The indexes that the stacks of `from` have in `to`, by index in `from`.
