@@ -47,29 +47,50 @@ void SetOrder(std::vector<InferredFunction>& functions) {
   for (size_t i = 0; i < active.size(); ++i) active[i]->order = static_cast<uint32_t>(i + 1);
 }
 
-uint64_t NullRows(const Profile& profile, const Load& first, const Load& second,
-                  const InferOptions& options) {
-  const auto rows = [&](const Load& a, const Load& b) {
-    const Comparison comparison = Compare(a, b, profile.symbols, options.compare);
-    return ShareOut(profile, comparison.calls, options.ownership).rows.size();
+// The loads of one half of each normal trace, or of the profile.
+std::vector<Load> LoadsOf(const Profile& profile, std::span<const SyscallLog> normals,
+                          Half half = Half::kBoth) {
+  if (normals.empty()) return {LoadOf(profile, half)};
+  std::vector<Load> loads;
+  for (const SyscallLog& normal : normals) loads.push_back(LoadOf(normal, half));
+  return loads;
+}
+
+// One half of each normal side against its other half and the other sides.
+uint64_t NullRows(const Profile& profile, std::span<const SyscallLog> normals,
+                  const std::vector<Load>& usual, const InferOptions& options) {
+  const std::vector<Load> first = LoadsOf(profile, normals, Half::kFirst);
+  const std::vector<Load> second = LoadsOf(profile, normals, Half::kSecond);
+  size_t most = 0;
+  const auto count = [&](const Load& half, std::span<const Load> sides) {
+    const Comparison comparison = Compare(half, sides, profile.symbols, options.compare);
+    most = std::max(most, ShareOut(profile, comparison.calls, options.ownership).rows.size());
   };
-  return std::max(rows(first, second), rows(second, first));
+  std::vector<Load> sides = usual;
+  for (size_t i = 0; i < usual.size(); ++i) {
+    sides[i] = second[i];
+    count(first[i], sides);
+    sides[i] = first[i];
+    count(second[i], sides);
+    sides[i] = usual[i];
+  }
+  return most;
 }
 
 class Inferrer {
  public:
-  Inferrer(const Profile& profile, const SyscallLog& log, const SyscallLog* normal,
+  Inferrer(const Profile& profile, const SyscallLog& log, std::span<const SyscallLog> normals,
            const InferOptions& options)
-      : profile_(profile), log_(log), normal_(normal), options_(options) {}
+      : profile_(profile), log_(log), normals_(normals), options_(options) {}
 
   Inference Run(const Profile* stack_profile) {
     result_.method = options_.method;
     result_.profiled = profile_.functions.size();
-    result_.against_trace = normal_ != nullptr;
+    result_.against_trace = !normals_.empty();
     result_.load = LoadOf(log_);
-    const Load usual = normal_ != nullptr ? LoadOf(*normal_) : LoadOf(profile_);
+    const std::vector<Load> usual = LoadsOf(profile_, normals_);
     result_.comparison = Compare(result_.load, usual, profile_.symbols, options_.compare);
-    result_.units = SplitUnits(log_);
+    result_.units = SplitUnits(log_, options_.units);
     result_.anomalies = FindAnomalies(log_, result_.units, options_.jobs);
     if (options_.method == Method::kExcess) {
       ByExcess(usual);
@@ -87,7 +108,7 @@ class Inferrer {
   }
 
  private:
-  void ByExcess(const Load& usual) {
+  void ByExcess(const std::vector<Load>& usual) {
     const OwnedExcess owned = ShareOut(profile_, result_.comparison.calls, options_.ownership);
     result_.functions = AsFunctions(profile_, owned, kMilliCalls);
     result_.left_out = owned.left_out;
@@ -96,16 +117,19 @@ class Inferrer {
     for (size_t i = 0; i < owned.rows.size(); ++i) {
       activity.Describe(owned.rows[i], result_.functions[i]);
     }
-    if (usual.has_durations && result_.load.has_durations) {
+    if (HaveDurations(usual)) {
       result_.time =
           AsFunctions(profile_, ShareOut(profile_, result_.comparison.time, options_.ownership), 1);
     }
-    const bool halves = usual.calls >= 2 * kFewCalls;
-    if (!halves) return;
-    result_.null_rows = normal_ != nullptr ? NullRows(profile_, LoadOf(*normal_, Half::kFirst),
-                                                      LoadOf(*normal_, Half::kSecond), options_)
-                                           : NullRows(profile_, LoadOf(profile_, Half::kFirst),
-                                                      LoadOf(profile_, Half::kSecond), options_);
+    const bool halves = std::all_of(usual.begin(), usual.end(),
+                                    [](const Load& load) { return load.calls >= 2 * kFewCalls; });
+    if (halves) result_.null_rows = NullRows(profile_, normals_, usual, options_);
+  }
+
+  bool HaveDurations(const std::vector<Load>& usual) const {
+    return result_.load.has_durations &&
+           std::all_of(usual.begin(), usual.end(),
+                       [](const Load& load) { return load.has_durations; });
   }
 
   void ByEpisodes() {
@@ -130,15 +154,16 @@ class Inferrer {
     }
   }
 
-  void Notes(const Load& usual) {
+  void Notes(const std::vector<Load>& usual) {
     auto& notes = result_.notes;
     auto& warnings = result_.warnings;
     if (result_.load.calls < kFewCalls) {
       warnings.push_back("the trace has only " + std::to_string(result_.load.calls) +
                          " system calls of these processes: too few to compare");
     }
-    if (usual.calls < kFewCalls) {
-      warnings.push_back("the normal side has only " + std::to_string(usual.calls) +
+    for (const Load& load : usual) {
+      if (load.calls >= kFewCalls) continue;
+      warnings.push_back("the normal side has only " + std::to_string(load.calls) +
                          " system calls: too few to compare with");
     }
     if (profile_.functions.empty()) {
@@ -155,12 +180,15 @@ class Inferrer {
       warnings.emplace_back(
           "the mix of work differs from the normal side: functions of other work may be named");
     }
-    if (!log_.has_durations || !usual.has_durations) {
-      notes.emplace_back("no list by time: one of the two sides has no durations of calls");
+    if (!HaveDurations(usual)) {
+      notes.emplace_back("no list by time: one of the sides has no durations of calls");
     }
     if (!log_.has_switches) {
       notes.emplace_back(
           "no context switches in the trace: long preemption may cut units where work did not");
+    }
+    if (options_.units == UnitSource::kInstances && result_.units.instances == 0) {
+      warnings.emplace_back("the trace has no instances of these threads: units are cut at gaps");
     }
     if (!result_.comparison.slight.empty()) notes.push_back(SlightText());
     if (result_.functions.empty()) {
@@ -182,16 +210,16 @@ class Inferrer {
 
   const Profile& profile_;
   const SyscallLog& log_;
-  const SyscallLog* normal_;
+  std::span<const SyscallLog> normals_;
   const InferOptions& options_;
   Inference result_;
 };
 
 }  // namespace
 
-Inference Infer(const Profile& profile, const SyscallLog& log, const SyscallLog* normal,
+Inference Infer(const Profile& profile, const SyscallLog& log, std::span<const SyscallLog> normals,
                 const Profile* stack_profile, const InferOptions& options) {
-  return Inferrer(profile, log, normal, options).Run(stack_profile);
+  return Inferrer(profile, log, normals, options).Run(stack_profile);
 }
 
 std::vector<std::string> OtherBuilds(const Profile& profile, const trace::Dictionary& dictionary) {

@@ -2,7 +2,7 @@
 //
 // Infer: the functions behind what a program does too much of, from its system
 // calls alone (PerfScope; docs/inference.md). Two methods. kExcess compares the
-// trace with a normal one of comparable load, or with the profile's own totals,
+// trace with normal ones of comparable load, or with the profile's own totals,
 // and shares the excess out by ownership in the profile. kPaper matches episodes
 // of abnormal units with those of functions.
 //
@@ -11,11 +11,12 @@
 // of work, what no profiled function owns, and in plain sentences what could not
 // be done. Where the trace has stacks, their own verdict stands beside. A
 // function of its inputs, the same for any number of threads. The profile's
-// symbol table must be the one both logs were read with.
+// symbol table must be the one all logs were read with.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct InferOptions {
   CompareOptions compare;
   OwnershipOptions ownership;
   EpisodeOptions episodes;
+  UnitSource units = UnitSource::kAuto;
   size_t jobs = 0;
 };
 
@@ -69,8 +71,8 @@ struct Inference {
   Load load;                                // of the trace
   Comparison comparison;                    // kExcess, and for information with kPaper
   bool against_trace = false;               // normal is a trace, not the profile
-  // Rows when the normal side's second half is held against its first, or the
-  // other way round, whichever gives more.
+  // Rows when a normal trace's second half is held against its first and the other
+  // normal traces, or the other way round, whichever gives more.
   std::optional<uint64_t> null_rows;
   Units units;
   Anomalies anomalies;
@@ -79,9 +81,9 @@ struct Inference {
   std::vector<std::string> warnings;  // what makes the answer doubtful
 };
 
-// `normal` and `stack_profile` may be null; the latter is a profile made of the
-// trace itself, from its stacks.
-Inference Infer(const Profile& profile, const SyscallLog& log, const SyscallLog* normal,
+// Without normal traces the profile's totals are the normal side. `stack_profile` may
+// be null; it is a profile made of the trace itself, from its stacks.
+Inference Infer(const Profile& profile, const SyscallLog& log, std::span<const SyscallLog> normals,
                 const Profile* stack_profile, const InferOptions& options);
 
 // Modules that the profile and a trace have in different builds.

@@ -58,9 +58,9 @@ class InferTest : public testing::Test {
  protected:
   Inference Run(const Server& buggy, const Server* normal, InferOptions options = {}) {
     const SyscallLog log = buggy.made.Log(profile_.symbols);
-    if (normal == nullptr) return Infer(profile_, log, nullptr, nullptr, options);
-    const SyscallLog usual = normal->made.Log(profile_.symbols);
-    return Infer(profile_, log, &usual, nullptr, options);
+    std::vector<SyscallLog> usual;
+    if (normal != nullptr) usual.push_back(normal->made.Log(profile_.symbols));
+    return Infer(profile_, log, usual, nullptr, options);
   }
 
   Profile profile_ = ServerProfile();
@@ -243,7 +243,7 @@ TEST_F(InferTest, StacksOfTheTraceGiveTheirOwnVerdict) {
   builder.StartWith(profile_.symbols);
   builder.Add(buggy.made.small.Reader());
   const Profile stacks = builder.Finish();
-  const Inference inference = Infer(profile_, log, nullptr, &stacks, {});
+  const Inference inference = Infer(profile_, log, {}, &stacks, {});
   ASSERT_FALSE(inference.functions.empty());
   EXPECT_EQ(inference.functions[0].function, "app!Accept");  // all that calls can tell
   ASSERT_FALSE(inference.stacks.empty());

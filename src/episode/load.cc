@@ -100,7 +100,6 @@ double MixDistance(const Load& buggy, const Load& normal, const Comparison& comp
   const Ratio scale = ScaleOf(buggy, normal, 1);
   std::vector<bool> left_out(symbols);
   for (const SymbolExcess& row : comparison.calls) left_out[row.symbol] = true;
-  for (const SymbolExcess& row : comparison.slight) left_out[row.symbol] = true;
   int64_t apart = 0;
   int64_t together = 0;
   for (size_t i = 0; i < symbols; ++i) {
@@ -118,11 +117,14 @@ double MixDistance(const Load& buggy, const Load& normal, const Comparison& comp
 // Do the calls that are too many take a good part of the recording? Not asked of
 // calls that may be waits for work, since idle threads have long ones; but a
 // program that never slept and now does is not idle.
-bool TakesLong(const SymbolExcess& row, const Load& buggy, const Load& normal,
+bool TakesLong(const SymbolExcess& row, const Load& buggy, std::span<const Load> normals,
                std::string_view name, uint64_t percent) {
   if (!buggy.has_durations || buggy.wall_ns == 0) return false;
   const bool waits = WaitsForRequests(name) || MayWaitForRequests(name);
-  const bool new_sleep = IsSleep(name) && normal.of(row.symbol).calls == 0;
+  const bool new_sleep =
+      IsSleep(name) && std::all_of(normals.begin(), normals.end(), [&](const Load& normal) {
+        return normal.of(row.symbol).calls == 0;
+      });
   if (waits && !new_sleep) return false;
   const int64_t time_ns = MulDiv(buggy.of(row.symbol).dur_ns, static_cast<uint64_t>(row.excess),
                                  static_cast<uint64_t>(row.observed));
@@ -140,16 +142,17 @@ bool CameMoreOften(const SymbolExcess& row, const Load& buggy, const Load& norma
 // Moves away what cannot be why a program is slow: what neither takes long nor is
 // a good part of all calls. Twice the connections are other work, not a loop, so
 // what is only about twice as often must be much to count.
-void SetSlightAside(const Load& buggy, const Load& normal, const SymbolTable& symbols,
+void SetSlightAside(const Load& buggy, std::span<const Load> normals, const SymbolTable& symbols,
                     const CompareOptions& options, Comparison& result) {
   const auto ratio = static_cast<int64_t>(options.telling_ratio);
   const auto is_telling = [&](const SymbolExcess& row) {
     return row.observed / ratio >= row.expected;
   };
+  const Load& nearest = normals[result.nearest];
   int64_t more = 0;
   int64_t telling = 0;
   for (const SymbolExcess& row : result.calls) {
-    if (!CameMoreOften(row, buggy, normal)) continue;
+    if (!CameMoreOften(row, buggy, nearest)) continue;
     more += row.excess;
     if (is_telling(row)) telling += row.excess;
   }
@@ -159,11 +162,73 @@ void SetSlightAside(const Load& buggy, const Load& normal, const SymbolTable& sy
   const auto slight =
       std::stable_partition(result.calls.begin(), result.calls.end(), [&](const SymbolExcess& row) {
         const std::string_view name = symbols.Name(row.symbol);
-        if (TakesLong(row, buggy, normal, name, options.min_percent)) return true;
-        return (many || (many_telling && is_telling(row))) && CameMoreOften(row, buggy, normal);
+        if (TakesLong(row, buggy, normals, name, options.min_percent)) return true;
+        return (many || (many_telling && is_telling(row))) && CameMoreOften(row, buggy, nearest);
       });
   result.slight.assign(slight, result.calls.end());
   result.calls.erase(slight, result.calls.end());
+}
+
+// One of the normal loads, brought to the length and intensity of the other side.
+struct Scaled {
+  const Load* load;
+  Ratio scale;
+
+  int64_t Calls(Symbol symbol) const {
+    return MulDiv(static_cast<int64_t>(load->of(symbol).calls) * kMilli, scale.buggy, scale.normal);
+  }
+  int64_t TimeNs(Symbol symbol, bool may_wait, int64_t wall_ns) const {
+    const int64_t dur_ns = load->of(symbol).dur_ns;
+    const int64_t expected_ns = MulDiv(dur_ns, scale.buggy, scale.normal);
+    if (!may_wait) return expected_ns;
+    return std::max(expected_ns, MulDiv(dur_ns, static_cast<uint64_t>(wall_ns),
+                                        static_cast<uint64_t>(load->wall_ns)));
+  }
+};
+
+// The one that expects most calls is asked whether there are too many.
+void CompareCalls(const Load& buggy, std::span<const Scaled> normals, Symbol symbol,
+                  const CompareOptions& options, Comparison& result) {
+  const Scaled& most = *std::max_element(
+      normals.begin(), normals.end(),
+      [&](const Scaled& a, const Scaled& b) { return a.Calls(symbol) < b.Calls(symbol); });
+  const uint64_t calls = buggy.of(symbol).calls;
+  SymbolExcess row = {.symbol = symbol,
+                      .observed = static_cast<int64_t>(calls) * kMilli,
+                      .expected = most.Calls(symbol)};
+  row.excess = row.observed - row.expected;
+  if (row.observed >= static_cast<int64_t>(options.min_ratio) * row.expected &&
+      IsSignificant(calls, most.load->of(symbol).calls, most.scale, options.min_sigmas)) {
+    result.calls.push_back(row);
+  }
+}
+
+void CompareTime(const Load& buggy, std::span<const Scaled> normals, Symbol symbol,
+                 std::string_view name, const CompareOptions& options, Comparison& result) {
+  if (WaitsForRequests(name)) return;
+  SymbolExcess row = {.symbol = symbol, .observed = buggy.of(symbol).dur_ns};
+  const bool may_wait = MayWaitForRequests(name);
+  for (const Scaled& normal : normals) {
+    if (may_wait && normal.load->wall_ns == 0) return;
+    row.expected = std::max(row.expected, normal.TimeNs(symbol, may_wait, buggy.wall_ns));
+  }
+  row.excess = row.observed - row.expected;
+  if (row.observed / static_cast<int64_t>(options.min_ratio) >= row.expected &&
+      row.excess >= options.min_time_ns) {
+    result.time.push_back(row);
+  }
+}
+
+void FindNearest(const Load& buggy, std::span<const Scaled> normals, size_t symbols,
+                 Comparison& result) {
+  for (size_t i = 0; i < normals.size(); ++i) {
+    const double distance = MixDistance(buggy, *normals[i].load, result, symbols);
+    if (i > 0 && distance >= result.mix_distance) continue;
+    result.nearest = i;
+    result.mix_distance = distance;
+    result.scale_buggy = normals[i].scale.buggy;
+    result.scale_normal = normals[i].scale.normal;
+  }
 }
 
 }  // namespace
@@ -224,41 +289,25 @@ Load LoadOf(const Profile& profile, Half half) {
   return load;
 }
 
-Comparison Compare(const Load& buggy, const Load& normal, const SymbolTable& symbols,
+Comparison Compare(const Load& buggy, std::span<const Load> normals, const SymbolTable& symbols,
                    const CompareOptions& options) {
-  const Ratio scale = WorkOf(buggy, normal, symbols);
-  Comparison result = {.scale_buggy = scale.buggy, .scale_normal = scale.normal};
-  const bool times = buggy.has_durations && normal.has_durations;
+  CULPRIT_CHECK(!normals.empty());
+  Comparison result;
+  std::vector<Scaled> scaled;
+  bool times = buggy.has_durations;
+  for (const Load& normal : normals) {
+    scaled.push_back({&normal, WorkOf(buggy, normal, symbols)});
+    times = times && normal.has_durations;
+  }
   for (size_t i = 0; i < symbols.size(); ++i) {
     const auto symbol = static_cast<Symbol>(i);
-    const SymbolLoad& there = buggy.of(symbol);
-    const SymbolLoad& usual = normal.of(symbol);
-    SymbolExcess calls = {.symbol = symbol, .observed = static_cast<int64_t>(there.calls) * kMilli};
-    calls.expected = MulDiv(static_cast<int64_t>(usual.calls) * kMilli, scale.buggy, scale.normal);
-    calls.excess = calls.observed - calls.expected;
-    const auto ratio = static_cast<int64_t>(options.min_ratio);
-    if (calls.observed >= ratio * calls.expected &&
-        IsSignificant(there.calls, usual.calls, scale, options.min_sigmas)) {
-      result.calls.push_back(calls);
-    }
-    if (!times || WaitsForRequests(symbols.Name(symbol))) continue;
-    SymbolExcess time = {.symbol = symbol, .observed = there.dur_ns};
-    time.expected = MulDiv(usual.dur_ns, scale.buggy, scale.normal);
-    if (MayWaitForRequests(symbols.Name(symbol))) {
-      if (normal.wall_ns == 0) continue;
-      time.expected =
-          std::max(time.expected, MulDiv(usual.dur_ns, static_cast<uint64_t>(buggy.wall_ns),
-                                         static_cast<uint64_t>(normal.wall_ns)));
-    }
-    time.excess = time.observed - time.expected;
-    if (time.observed / ratio >= time.expected && time.excess >= options.min_time_ns) {
-      result.time.push_back(time);
-    }
+    CompareCalls(buggy, scaled, symbol, options, result);
+    if (times) CompareTime(buggy, scaled, symbol, symbols.Name(symbol), options, result);
   }
   MostFirst(result.calls);
   MostFirst(result.time);
-  SetSlightAside(buggy, normal, symbols, options, result);
-  result.mix_distance = MixDistance(buggy, normal, result, symbols.size());
+  FindNearest(buggy, scaled, symbols.size(), result);
+  SetSlightAside(buggy, normals, symbols, options, result);
   return result;
 }
 

@@ -15,6 +15,11 @@
 // such excess is together 5 % of all calls (of what is three times as often), or
 // 20 % (of what is twice).
 //
+// There may be several normal loads, of the different kinds of work that the program
+// does. Each has its own scale, and for each symbol the one counts that expects most
+// of it: what any of them shows is normal, and so is a mixture of them. Rates, a
+// second, are compared with the one whose mix of work is nearest.
+//
 // Amounts are integers: thousandths of calls, and nanoseconds. Time is compared
 // the same way, without the calls in which a server waits for requests; calls that
 // may be such waits are expected to take at least what the longer recording
@@ -22,6 +27,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "episode/profile.h"
@@ -58,14 +64,15 @@ struct SymbolExcess {
 };
 
 struct Comparison {
-  uint64_t scale_buggy = 0;  // normal x scale_buggy / scale_normal is expected
+  size_t nearest = 0;        // of the normal loads, by mix_distance
+  uint64_t scale_buggy = 0;  // of that: normal x scale_buggy / scale_normal is expected
   uint64_t scale_normal = 1;
   std::vector<SymbolExcess> calls;   // most first
   std::vector<SymbolExcess> slight;  // what is too little to make a program slow
   std::vector<SymbolExcess> time;    // most first; without waits for requests
   // Share of the calls outside the excess that are not where the normal load,
   // scaled by the symbols both have, has them: 0 the same mix of work, 1 nothing
-  // in common.
+  // in common. Of the nearest normal load.
   double mix_distance = 0;
 };
 
@@ -78,7 +85,8 @@ struct CompareOptions {
   uint64_t min_percent_of_any = 20;  // of the calls
 };
 
-Comparison Compare(const Load& buggy, const Load& normal, const SymbolTable& symbols,
+// At least one normal load.
+Comparison Compare(const Load& buggy, std::span<const Load> normals, const SymbolTable& symbols,
                    const CompareOptions& options = {});
 
 // a * b / c without overflow in between, rounded down; c > 0.

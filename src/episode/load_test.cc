@@ -41,7 +41,10 @@ class LoadTest : public testing::Test {
     return names;
   }
   Comparison Against(const Load& buggy, const Load& normal) const {
-    return Compare(buggy, normal, symbols_);
+    return Against(buggy, std::vector<Load>{normal});
+  }
+  Comparison Against(const Load& buggy, const std::vector<Load>& normals) const {
+    return Compare(buggy, normals, symbols_);
   }
   static double Scale(const Comparison& comparison) {
     return static_cast<double>(comparison.scale_buggy) /
@@ -159,6 +162,34 @@ TEST_F(LoadTest, ASleepThatWasNeverThereCountsByItsTime) {
   EXPECT_EQ(Names(Against(buggy, normal).calls), "clock_nanosleep");
   const Load idle = Make({{"read", 4000}, {"write", 4000}, {"clock_nanosleep", 4, kSecond}});
   EXPECT_TRUE(Against(buggy, idle).calls.empty());
+}
+
+// A server that both serves pages and copies files: two kinds of healthy work.
+TEST_F(LoadTest, WhatAnyNormalLoadShowsIsNormal) {
+  const Load pages = Make({{"accept4", 1000}, {"read", 2000}, {"sendto", 1000}, {"close", 1000}});
+  const Load files =
+      Make({{"accept4", 100}, {"read", 5000}, {"sendto", 100}, {"close", 200}, {"write", 5000}});
+  EXPECT_NE(Names(Against(files, pages).calls), "");
+  EXPECT_EQ(Names(Against(files, {pages, files}).calls), "");
+  EXPECT_EQ(Names(Against(files, {files, pages}).calls), "");
+  const Load half_of_each =
+      Make({{"accept4", 550}, {"read", 3500}, {"sendto", 550}, {"close", 600}, {"write", 2500}});
+  EXPECT_EQ(Names(Against(half_of_each, {pages, files}).calls), "");
+  EXPECT_EQ(Against(files, {pages, files}).nearest, 1U);
+  EXPECT_EQ(Against(files, {pages, files}).mix_distance, 0);
+}
+
+TEST_F(LoadTest, WhatNoNormalLoadShowsIsTooMuch) {
+  const Load pages = Make({{"accept4", 1000}, {"read", 2000}, {"sendto", 1000}, {"close", 1000}});
+  const Load files =
+      Make({{"accept4", 100}, {"read", 5000}, {"sendto", 100}, {"close", 200}, {"write", 5000}});
+  const Load loop =
+      Make({{"accept4", 9000}, {"read", 2000}, {"sendto", 1000}, {"close", 1000}, {"fsync", 4000}});
+  const Comparison comparison = Against(loop, {pages, files});
+  EXPECT_EQ(Names(comparison.calls), "accept4 fsync");
+  // Each by the load that expects most of it.
+  EXPECT_EQ(comparison.calls[0].expected, 1'000'000);
+  EXPECT_EQ(comparison.calls[1].expected, 0);
 }
 
 }  // namespace

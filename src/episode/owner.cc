@@ -129,6 +129,7 @@ Owners StackOwners::Find(trace::StackId stack) {
     at = node.parent;
   }
   Owners owners;
+  owners.made_code = made_code;
   const std::optional<trace::ModuleId> nameless = NamelessProgram(frames);
   for (const trace::FrameId frame : frames) {
     const FrameClass& kind = ClassOf(frame);

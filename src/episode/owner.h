@@ -63,6 +63,7 @@ struct OwnerOptions {
 struct Owners {
   FunctionId innermost;
   std::vector<FunctionId> inclusive;  // innermost first; each once
+  bool made_code = false;             // they are an interpreter's functions
 };
 
 class StackOwners {

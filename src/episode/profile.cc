@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/parallel.h"
+#include "episode/profile_part.h"
 
 namespace culprit::episode {
 namespace {
@@ -47,17 +47,12 @@ uint64_t Sum(const std::vector<SymbolCount>& counts) {
   return sum;
 }
 
+}  // namespace
+
 void KeepMostFrequent(ProfiledFunction& function) {
   function.episodes_found = std::max<uint64_t>(function.episodes_found, function.episodes.size());
   if (function.episodes.size() > kMaxEpisodesKept) function.episodes.resize(kMaxEpisodesKept);
 }
-
-void ByLabel(std::vector<ProfiledFunction>& functions) {
-  std::sort(functions.begin(), functions.end(),
-            [](const auto& a, const auto& b) { return a.name < b.name; });
-}
-
-}  // namespace
 
 uint64_t ProfiledFunction::Innermost() const { return Sum(innermost); }
 uint64_t ProfiledFunction::Inclusive() const { return Sum(inclusive); }
@@ -102,9 +97,10 @@ void ProfileBuilder::AddThread(const ThreadLog& thread, StackOwners& owners) {
   OpenFunctions open(thread.functions);
   std::map<FunctionId, std::vector<Symbol>> sequences;
   for (const Syscall& call : thread.calls) {
-    const trace::StackId around = open.At(call.time_ns);
+    const Owners& around = owners.Of(open.At(call.time_ns));
     const Owners* who = &owners.Of(call.stack);
-    if (!who->innermost.valid()) who = &owners.Of(around);
+    // An interpreter's own frames are not the application, where its functions are known.
+    if (!who->innermost.valid() || (around.made_code && !who->made_code)) who = &around;
     if (!who->innermost.valid()) continue;
     ++owned_;
     gathered_.resize(functions_.size());
@@ -119,31 +115,33 @@ void ProfileBuilder::AddThread(const ThreadLog& thread, StackOwners& owners) {
   }
 }
 
+ProfilePart ProfileBuilder::TakePart() {
+  ProfilePart part;
+  part.symbols = std::move(symbols_);
+  for (size_t i = 0; i < gathered_.size(); ++i) {
+    // Looked up, but somebody else's calls.
+    if (gathered_[i].inclusive.empty()) continue;
+    PartFunction& function = part.functions[functions_[FunctionId(i)]];
+    function.innermost = std::move(gathered_[i].innermost);
+    function.inclusive = std::move(gathered_[i].inclusive);
+    function.sequences = MergeEqual(std::move(gathered_[i].sequences));
+  }
+  part.totals = std::move(totals_);
+  part.processes = std::move(processes_);
+  part.archs = std::move(archs_);
+  part.traces = traces_;
+  part.syscalls = syscalls_;
+  part.owned = owned_;
+  part.with_stack = with_stack_;
+  part.function_calls = function_calls_;
+  part.has_durations = has_durations_;
+  part.named = named_;
+  part.diagnostics = diagnostics_;
+  return part;
+}
+
 Profile ProfileBuilder::Finish() {
-  Profile profile;
-  profile.symbols = std::move(symbols_);
-  profile.arch = archs_.size() == 1 ? *archs_.begin() : std::string();
-  profile.processes.assign(processes_.begin(), processes_.end());
-  profile.traces = traces_;
-  profile.syscalls = syscalls_;
-  profile.owned = owned_;
-  profile.has_durations = has_durations_;
-  for (const auto& [symbol, total] : totals_) profile.totals.push_back(total);
-  profile.functions.resize(gathered_.size());
-  ParallelFor(gathered_.size(), options_.jobs, [&](size_t i) {
-    ProfiledFunction& function = profile.functions[i];
-    function.name = functions_[FunctionId(i)];
-    function.innermost = Flat(gathered_[i].innermost);
-    function.inclusive = Flat(gathered_[i].inclusive);
-    const auto sequences = MergeEqual(std::move(gathered_[i].sequences));
-    ClosedEpisodes mined = MineClosedEpisodes(sequences, options_.episodes);
-    function.episodes = std::move(mined.episodes);
-    function.bound = static_cast<uint8_t>(mined.bound);
-    function.capped = mined.capped;
-    KeepMostFrequent(function);
-  });
-  ByLabel(profile.functions);
-  return profile;
+  return MineProfile(TakePart(), options_.episodes, options_.jobs);
 }
 
 namespace {

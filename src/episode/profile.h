@@ -76,6 +76,11 @@ struct ProfileOptions {
   size_t jobs = 0;
 };
 
+struct ProfilePart;
+
+// Keeps the first kMaxEpisodesKept, and how many there were.
+void KeepMostFrequent(ProfiledFunction& function);
+
 class ProfileBuilder {
  public:
   explicit ProfileBuilder(ProfileOptions options) : options_(std::move(options)) {}
@@ -85,6 +90,8 @@ class ProfileBuilder {
   void Add(const trace::TraceReader& reader);
   // Mines the episodes, functions in parallel. Nothing may follow.
   Profile Finish();
+  // What there is before that (profile_part.h). Nothing may follow.
+  ProfilePart TakePart();
 
   const Diagnostics& diagnostics() const { return diagnostics_; }
   uint64_t with_stack() const { return with_stack_; }

@@ -108,6 +108,24 @@ TEST(Profile, FunctionsOfAnInterpretedProgramComeBeforeTheInterpreter) {
   EXPECT_EQ(profile.functions[0].name.Label(), "[jit]!py::serve");
 }
 
+// As the recorder has them from an interpreter's probes.
+TEST(Profile, CallsOfInterpretedFunctionsComeBeforeTheInterpretersFrames) {
+  SyscallTrace made;
+  made.small.Add(EventKind::kCall, "t", 5, 20, "[jit]!py::serve:app.py");
+  made.small.Add(EventKind::kCall, "t", 8, 15, "[jit]!py::serve:app.py;[jit]!py::load:app.py");
+  made.Call("t", "read", 10, 1, "python3!main;python3!_PyEval;python3!os_read");
+  made.Call("t", "write", 17, 1, "python3!main;python3!_PyEval;python3!os_write");
+  made.Call("t", "close", 30, 1, "python3!main;python3!os_close");
+  const Profile profile = ProfileOf(made);
+  EXPECT_EQ(CountOf(profile, Find(profile, "[jit]!py::load:app.py")->innermost, "read"), 1u);
+  const ProfiledFunction* serve = Find(profile, "[jit]!py::serve:app.py");
+  EXPECT_EQ(CountOf(profile, serve->innermost, "write"), 1u);
+  EXPECT_EQ(serve->Inclusive(), 2u);
+  // Outside of all known functions the stack is all there is.
+  EXPECT_EQ(Find(profile, "python3!os_close")->Innermost(), 1u);
+  EXPECT_EQ(Find(profile, "python3!os_read"), nullptr);
+}
+
 TEST(Profile, ModulesFunctionsAndProcessesCanBeChosen) {
   SyscallTrace made;
   made.Call("t", "read", 10, 1, "app!main;lib!Get;dep!Raw");

@@ -36,7 +36,7 @@ bool SameFunctions(const std::vector<StreamRow>& a, const std::vector<StreamRow>
 }
 
 // What the comparison rests on: nothing of it holds where there is no work.
-void Warn(const Load& load, const Load& normal, StreamRanking& ranking) {
+void Warn(const Load& load, std::span<const Load> normals, StreamRanking& ranking) {
   if (load.calls < kTooFewCalls) {
     ranking.warnings.push_back("only " + std::to_string(load.calls) +
                                " system calls in the window: too few to compare");
@@ -48,7 +48,8 @@ void Warn(const Load& load, const Load& normal, StreamRanking& ranking) {
     ranking.warnings.emplace_back(
         "the mix of work differs from the normal side: functions of other work may be named");
   }
-  if (normal.calls < kTooFewCalls) {
+  for (const Load& normal : normals) {
+    if (normal.calls >= kTooFewCalls) continue;
     ranking.warnings.push_back("the normal side has only " + std::to_string(normal.calls) +
                                " system calls: too few to compare with");
   }
@@ -100,21 +101,23 @@ bool StreamRanking::SameNames(const StreamRanking& other) const {
   return SameFunctions(functions, other.functions);
 }
 
-StreamRanking RankStream(const Profile& profile, const Load& load, const Load& normal,
+StreamRanking RankStream(const Profile& profile, const Load& load, std::span<const Load> normals,
                          const CompareOptions& compare, const OwnershipOptions& ownership) {
   StreamRanking ranking;
-  ranking.comparison = Compare(load, normal, profile.symbols, compare);
+  ranking.comparison = Compare(load, normals, profile.symbols, compare);
   const OwnedExcess owned = ShareOut(profile, ranking.comparison.calls, ownership);
   ranking.functions = RowsOf(profile, owned, 1000);
   ranking.left_out = owned.left_out;
-  if (load.has_durations && normal.has_durations) {
+  const bool times = std::all_of(normals.begin(), normals.end(),
+                                 [](const Load& normal) { return normal.has_durations; });
+  if (load.has_durations && times) {
     ranking.time = RowsOf(profile, ShareOut(profile, ranking.comparison.time, ownership), 1);
   }
   if (load.calls < kTooFewCalls) {
     ranking.functions.clear();
     ranking.time.clear();
   }
-  Warn(load, normal, ranking);
+  Warn(load, normals, ranking);
   return ranking;
 }
 

@@ -3,13 +3,14 @@
 // Stream: inference while a program runs. A LoadWindow holds the load of the last
 // minute or so: sums by symbol, a slice at a time, so memory depends on the number
 // of slices and kinds of calls, not on how many calls there are. RankStream holds
-// such a load against the normal one, by the same rule as Infer's excess method
+// such a load against the normal ones, by the same rule as Infer's excess method
 // (load.h, ownership.h). What needs single calls (units, episodes, active times)
 // has no place here. One thread at a time; ranking is a pure function.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,7 +73,7 @@ struct StreamRanking {
   bool SameNames(const StreamRanking& other) const;
 };
 
-StreamRanking RankStream(const Profile& profile, const Load& load, const Load& normal,
+StreamRanking RankStream(const Profile& profile, const Load& load, std::span<const Load> normals,
                          const CompareOptions& compare = {},
                          const OwnershipOptions& ownership = {});
 

@@ -9,6 +9,8 @@
 namespace culprit::episode {
 namespace {
 
+std::vector<Load> Usual(const Profile& profile) { return {LoadOf(profile)}; }
+
 constexpr int64_t kSecond = 1'000'000'000;
 
 TEST(LoadWindow, HoldsWhatLiesInTheWindowAndNothingElse) {
@@ -82,8 +84,8 @@ TEST(RankStream, NamesWhomTheTraceOfTheSameCallsNames) {
     const SyscallLog log = Server(200, syncs).Log(profile.symbols);
     LoadWindow window(200 * kSecond);
     window.Add(log.begin_ns, log.end_ns, log.end_ns - log.begin_ns, Counted(log));
-    const StreamRanking stream = RankStream(profile, window.Sum(), LoadOf(profile));
-    const Inference whole = Infer(profile, log, nullptr, nullptr, {});
+    const StreamRanking stream = RankStream(profile, window.Sum(), Usual(profile));
+    const Inference whole = Infer(profile, log, {}, nullptr, {});
     ASSERT_EQ(stream.functions.size(), whole.functions.size()) << syncs;
     for (size_t i = 0; i < stream.functions.size(); ++i) {
       EXPECT_EQ(stream.functions[i].function, whole.functions[i].function);
@@ -104,7 +106,7 @@ TEST(RankStream, SaysWhenThereIsTooLittleToCompare) {
   const SyscallLog log = Server(2, 3).Log(profile.symbols);
   LoadWindow window(200 * kSecond);
   window.Add(log.begin_ns, log.end_ns, log.end_ns - log.begin_ns, Counted(log));
-  const StreamRanking stream = RankStream(profile, window.Sum(), LoadOf(profile));
+  const StreamRanking stream = RankStream(profile, window.Sum(), Usual(profile));
   EXPECT_TRUE(stream.functions.empty());
   ASSERT_EQ(stream.warnings.size(), 1U);
   EXPECT_NE(stream.warnings[0].find("too few"), std::string::npos);
@@ -117,7 +119,7 @@ TEST(RankStream, SaysWhenWorkHasStopped) {
   LoadWindow window(200 * kSecond);
   window.Add(0, kSecond, kSecond,
              {{.symbol = *profile.symbols.Find("fdatasync"), .calls = 5000, .dur_ns = 5000}});
-  const StreamRanking stream = RankStream(profile, window.Sum(), LoadOf(profile));
+  const StreamRanking stream = RankStream(profile, window.Sum(), Usual(profile));
   ASSERT_FALSE(stream.functions.empty());
   EXPECT_EQ(stream.functions[0].function, "app!Log");
   ASSERT_FALSE(stream.warnings.empty());

@@ -54,6 +54,7 @@ class LogReader {
     log_.arch = metadata.arch;
     log_.diagnostics.Merge(reader_.diagnostics());
     PickThreads();
+    TakeInstances();
     ReadBlocks();
     log_.named = numbers_.named();
     for (ThreadLog& thread : threads_) {
@@ -78,6 +79,14 @@ class LogReader {
       }
       if (threads_[i].process.empty()) threads_[i].process = dictionary.Text(thread.name);
       asked_[i] = IsAsked(dictionary, thread, threads_[i].process, options_.processes);
+    }
+  }
+
+  void TakeInstances() {
+    for (const trace::Instance& instance : reader_.instances()) {
+      if (!instance.thread.valid() || !asked_[instance.thread.value]) continue;
+      threads_[instance.thread.value].instances.push_back(
+          {.time_ns = instance.t0_ns, .dur_ns = instance.dur_ns(), .stack = {}});
     }
   }
 
@@ -151,6 +160,7 @@ class LogReader {
     const auto by_time = [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; };
     std::stable_sort(thread.calls.begin(), thread.calls.end(), by_time);
     std::stable_sort(thread.off_cpu.begin(), thread.off_cpu.end(), by_time);
+    std::stable_sort(thread.instances.begin(), thread.instances.end(), by_time);
     std::stable_sort(thread.functions.begin(), thread.functions.end(),
                      [](const Span& a, const Span& b) {
                        return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.dur_ns > b.dur_ns;

@@ -2,7 +2,8 @@
 //
 // SyscallLog: the system calls of a trace as inference sees them: a sequence
 // per thread, by time. With them, where the trace has it, what explains gaps
-// (time off the CPU) and the function entries and exits of each thread.
+// (time off the CPU), the instances, and the function entries and exits of each
+// thread.
 //
 // A call that is still open at the trace's end is kOpen, but only as its
 // thread's last: an exit that was lost is no giant wait, so a call that lasts
@@ -52,6 +53,7 @@ struct ThreadLog {
   std::vector<Syscall> calls;
   std::vector<Span> off_cpu;    // waits and times of being ready; by time, disjoint
   std::vector<Span> functions;  // by time, callers before callees
+  std::vector<Span> instances;  // by time
 };
 
 struct SyscallLog {

@@ -53,9 +53,55 @@ std::vector<int64_t> GapsOf(const ThreadLog& thread, bool has_switches, Units& r
   return gaps;
 }
 
+// Where the instances of a thread begin and end. Asked by increasing time.
+class InstanceEdges {
+ public:
+  explicit InstanceEdges(const std::vector<Span>& instances) {
+    for (const Span& instance : instances) {
+      edges_.emplace_back(instance.time_ns, 1);
+      edges_.emplace_back(instance.end_ns(), -1);
+    }
+    std::sort(edges_.begin(), edges_.end());
+  }
+
+  // Whether there are edges up to this time that were not asked about before.
+  bool Pass(int64_t time_ns) {
+    const size_t before = next_;
+    while (next_ < edges_.size() && edges_[next_].first <= time_ns) {
+      depth_ += edges_[next_++].second;
+    }
+    return next_ > before;
+  }
+  bool inside() const { return depth_ > 0; }
+
+ private:
+  std::vector<std::pair<int64_t, int>> edges_;
+  size_t next_ = 0;
+  int depth_ = 0;
+};
+
+void CutThread(const ThreadLog& thread, uint32_t index, const std::vector<int64_t>& gaps,
+               const Spread& spread, bool by_instances, Units& result) {
+  InstanceEdges edges(by_instances ? thread.instances : std::vector<Span>());
+  edges.Pass(thread.calls.front().time_ns);
+  Unit unit = {.thread = index, .first = 0, .count = 1};
+  for (size_t i = 0; i < gaps.size(); ++i) {
+    const bool edge = edges.Pass(thread.calls[i + 1].time_ns);
+    const bool gap =
+        !edges.inside() && gaps[i] != kNoGap && spread.IsOutlier(static_cast<uint64_t>(gaps[i]));
+    if (edge || gap) {
+      result.units.push_back(unit);
+      unit = {.thread = unit.thread, .first = unit.first + unit.count, .count = 0};
+    }
+    ++unit.count;
+  }
+  result.units.push_back(unit);
+  if (by_instances) result.instances += thread.instances.size();
+}
+
 }  // namespace
 
-Units SplitUnits(const SyscallLog& log) {
+Units SplitUnits(const SyscallLog& log, UnitSource source) {
   Units result;
   Spread spread;
   std::vector<std::vector<int64_t>> gaps;
@@ -66,15 +112,8 @@ Units SplitUnits(const SyscallLog& log) {
     }
   }
   for (size_t t = 0; t < log.threads.size(); ++t) {
-    Unit unit = {.thread = static_cast<uint32_t>(t), .first = 0, .count = 1};
-    for (const int64_t gap_ns : gaps[t]) {
-      if (gap_ns != kNoGap && spread.IsOutlier(static_cast<uint64_t>(gap_ns))) {
-        result.units.push_back(unit);
-        unit = {.thread = unit.thread, .first = unit.first + unit.count, .count = 0};
-      }
-      ++unit.count;
-    }
-    result.units.push_back(unit);
+    CutThread(log.threads[t], static_cast<uint32_t>(t), gaps[t], spread,
+              source != UnitSource::kGaps, result);
   }
   result.gaps = spread.count();
   result.mean_gap_ns = spread.Mean();

@@ -7,6 +7,9 @@
 // switches it is taken off; where it has none, a gap during which the thread
 // changed its CPU neither cuts nor counts. Cutting is exact integer work.
 //
+// Where the trace has instances, such as the units of guards, those are the units:
+// they cut where they begin and end, gaps cut only outside of them.
+//
 // A pure function of the log; O(n).
 #pragma once
 
@@ -26,14 +29,17 @@ struct Unit {
   bool operator==(const Unit&) const = default;
 };
 
+enum class UnitSource { kAuto, kGaps, kInstances };  // kAuto: instances where there are any
+
 struct Units {
   std::vector<Unit> units;  // by thread, then time
   uint64_t gaps = 0;
   uint64_t explained = 0;  // gaps that a context switch made, in part or whole
   uint64_t mean_gap_ns = 0;
-  uint64_t bound_ns = 0;  // about: what cut
+  uint64_t bound_ns = 0;   // about: what cut
+  uint64_t instances = 0;  // that cut, too
 };
 
-Units SplitUnits(const SyscallLog& log);
+Units SplitUnits(const SyscallLog& log, UnitSource source = UnitSource::kAuto);
 
 }  // namespace culprit::episode

@@ -53,6 +53,29 @@ TEST(Units, WithoutSwitchesAChangeOfTheCpuExplainsAGap) {
   EXPECT_EQ(Sizes(units), (std::vector<uint32_t>{40, 20}));
 }
 
+TEST(Units, InstancesCutWhereTheyBeginAndEndAndGapsOnlyOutside) {
+  SymbolTable symbols;
+  SyscallTrace made = Groups(4);
+  // From the sixth call of the first group to the eleventh of the second.
+  made.small.AddInstance("get", "t", 10'000, 1'020'000);
+  made.small.AddInstance("set", "t", 3'000'000, 3'040'000);
+  const SyscallLog log = made.Log(symbols);
+  const Units units = SplitUnits(log);
+  EXPECT_EQ(Sizes(units), (std::vector<uint32_t>{5, 25, 10, 20, 20}));
+  EXPECT_EQ(units.instances, 2u);
+  const Units at_gaps = SplitUnits(log, UnitSource::kGaps);
+  EXPECT_EQ(Sizes(at_gaps), (std::vector<uint32_t>{20, 20, 20, 20}));
+  EXPECT_EQ(at_gaps.instances, 0u);
+}
+
+TEST(Units, NestedInstancesAllCut) {
+  SymbolTable symbols;
+  SyscallTrace made = Groups(1);
+  made.small.AddInstance("iteration", "t", 4'000, 30'000);
+  made.small.AddInstance("handler", "t", 10'000, 20'000);
+  EXPECT_EQ(Sizes(SplitUnits(made.Log(symbols))), (std::vector<uint32_t>{2, 3, 5, 5, 5}));
+}
+
 TEST(Units, OfSeveralThreadsCoverEveryCallOnce) {
   SymbolTable symbols;
   SyscallTrace made = Groups(4);

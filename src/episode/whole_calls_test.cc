@@ -49,7 +49,7 @@ TEST(WholeCalls, OperationsAreSymbolsWhereAllSidesHaveThem) {
   EXPECT_EQ(CallsOf(profile, "futex(WAIT)"), 50U);
   EXPECT_EQ(CallsOf(profile, "futex(WAKE)"), 50U);
   // Who wakes too often is told from who waits.
-  const Inference inference = Infer(profile, log, nullptr, nullptr, {});
+  const Inference inference = Infer(profile, log, {}, nullptr, {});
   ASSERT_FALSE(inference.functions.empty());
   EXPECT_EQ(inference.functions[0].function, "app!Unlock");
   for (const InferredFunction& function : inference.functions) {

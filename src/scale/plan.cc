@@ -8,6 +8,7 @@
 #include "base/json_writer.h"
 #include "causality/evidence_codec.h"
 #include "corpus/corpus.h"
+#include "scale/profile_part_codec.h"
 #include "stackmine/evidence_codec.h"
 
 namespace culprit::scale {
@@ -66,6 +67,14 @@ std::vector<uint64_t> CutIntoParts(uint64_t shards, uint64_t shards_a_part) {
   return ends;
 }
 
+// What parts are stretches of: shards; of a profile, the parts themselves, because
+// each takes its functions from all shards.
+uint64_t PartsOf(const Plan& plan) {
+  constexpr uint64_t kMostProfileParts = 64;
+  const uint64_t shards = plan.shard_ends.size();
+  return plan.profile ? std::min(shards, kMostProfileParts) : shards;
+}
+
 // Ascending, the last one at `end`.
 bool AreEnds(const std::vector<uint64_t>& ends, uint64_t end) {
   return !ends.empty() && std::is_sorted(ends.begin(), ends.end()) && ends.back() == end;
@@ -108,12 +117,18 @@ std::optional<Plan> Decode(std::string_view text) {
     if (bytes) plan.causes = causality::DecodeOptions(*bytes);
     if (!plan.causes) return std::nullopt;
   }
+  if (json.contains("profile")) {
+    const auto bytes = FromHex(json.at("profile").get<std::string>());
+    if (bytes) plan.profile = DecodeProfileOptions(*bytes);
+    if (!plan.profile) return std::nullopt;
+  }
   plan.max_trace_bytes = json.at("max_trace_bytes").get<uint64_t>();
   plan.traces = TracesFrom(json.at("traces"));
   plan.shard_ends = json.at("shard_ends").get<std::vector<uint64_t>>();
   plan.part_ends = json.at("part_ends").get<std::vector<uint64_t>>();
-  const bool sound = (plan.mine || plan.causes) && AreEnds(plan.shard_ends, plan.traces.size()) &&
-                     AreEnds(plan.part_ends, plan.shard_ends.size()) &&
+  const bool sound = (plan.mine || plan.causes) != plan.profile.has_value() &&
+                     AreEnds(plan.shard_ends, plan.traces.size()) &&
+                     AreEnds(plan.part_ends, PartsOf(plan)) &&
                      std::all_of(plan.traces.begin(), plan.traces.end(),
                                  [](const auto& row) { return IsPlainName(row.file); });
   return sound ? std::optional(std::move(plan)) : std::nullopt;
@@ -128,18 +143,20 @@ void WriteNumbers(std::string_view key, const std::vector<uint64_t>& numbers, Js
 }  // namespace
 
 Result<Plan> MakePlan(const std::string& corpus_folder, const PlanOptions& options) {
-  CULPRIT_CHECK(options.mine || options.causes);
+  CULPRIT_CHECK((options.mine || options.causes) != options.profile.has_value());
   Plan plan;
   plan.version = CULPRIT_VERSION;
   std::error_code code;
   plan.corpus = std::filesystem::absolute(corpus_folder, code).lexically_normal().string();
   plan.mine = options.mine;
   plan.causes = options.causes;
+  plan.profile = options.profile;
   plan.max_trace_bytes = options.max_trace_bytes;
   CULPRIT_ASSIGN(const corpus::Corpus corpus, corpus::Corpus::Open(corpus_folder));
   CULPRIT_ASSIGN(plan.traces, corpus.List());
   plan.shard_ends = CutIntoShards(plan.traces, options);
-  plan.part_ends = CutIntoParts(plan.shard_ends.size(), options.shards_a_part);
+  plan.part_ends = plan.profile ? CutIntoParts(PartsOf(plan), 1)
+                                : CutIntoParts(plan.shard_ends.size(), options.shards_a_part);
   return plan;
 }
 
@@ -150,6 +167,9 @@ std::string PlanToJson(const Plan& plan) {
   // As bytes: a task must see exactly the options that summaries are keyed by.
   if (plan.mine) json.Field("mine", std::string_view(ToHex(EncodeOptions(*plan.mine))));
   if (plan.causes) json.Field("causes", std::string_view(ToHex(EncodeOptions(*plan.causes))));
+  if (plan.profile) {
+    json.Field("profile", std::string_view(ToHex(EncodeProfileOptions(*plan.profile))));
+  }
   json.Field("max_trace_bytes", plan.max_trace_bytes);
   WriteNumbers("shard_ends", plan.shard_ends, json);
   WriteNumbers("part_ends", plan.part_ends, json);

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "causality/extract.h"
 #include "corpus/catalog.h"
+#include "episode/profile.h"
 #include "stackmine/reduce.h"
 
 namespace culprit::scale {
@@ -26,21 +27,24 @@ namespace culprit::scale {
 struct Plan {
   std::string version;  // of the program; another one cannot go on with the run
   std::string corpus;   // folder, absolute
-  // The evidence that is wanted; at least one.
+  // The evidence that is wanted; at least one, or
   std::optional<stackmine::ReduceOptions> mine;
   std::optional<causality::ExtractOptions> causes;
+  // a profile and nothing else (profile_verbs.h).
+  std::optional<episode::ProfileOptions> profile;
   uint64_t max_trace_bytes = 0;          // of memory; larger traces are skipped; 0: none
   std::vector<corpus::TraceRow> traces;  // name, file, sha256, bytes, events, complete
   std::vector<uint64_t> shard_ends;      // in traces
-  std::vector<uint64_t> part_ends;       // in shards
+  std::vector<uint64_t> part_ends;       // in shards; of a profile, in stretches of hashes
 
   uint64_t shard_begin(uint64_t shard) const { return shard == 0 ? 0 : shard_ends[shard - 1]; }
   uint64_t part_begin(uint64_t part) const { return part == 0 ? 0 : part_ends[part - 1]; }
 };
 
 struct PlanOptions {
-  std::optional<stackmine::ReduceOptions> mine;
-  std::optional<causality::ExtractOptions> causes;
+  std::optional<stackmine::ReduceOptions> mine = {};
+  std::optional<causality::ExtractOptions> causes = {};
+  std::optional<episode::ProfileOptions> profile = {};
   uint64_t max_trace_bytes = 0;
   uint64_t events_a_shard = 30'000'000;  // some seconds to minutes of work
   uint64_t max_shards = 10'000;

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "causality/evidence_codec.h"
 #include "corpus/sealed_bytes.h"
+#include "scale/profile_part_codec.h"
 #include "stackmine/evidence_codec.h"
 
 namespace culprit::scale {
@@ -23,6 +24,7 @@ std::string ParametersOf(const Plan& plan) {
   out.String(plan.version);
   out.String(plan.mine ? EncodeOptions(*plan.mine) : std::string());
   out.String(plan.causes ? EncodeOptions(*plan.causes) : std::string());
+  out.String(plan.profile ? EncodeProfileOptions(*plan.profile) : std::string());
   out.Varint(plan.max_trace_bytes);
   return out.Take();
 }
@@ -103,12 +105,14 @@ std::string RunFolder::TaskId(Verb verb, uint64_t index) const {
   if (verb == Verb::kMap) {
     begin = plan_.shard_begin(index);
     end = plan_.shard_ends[index];
-  } else if (verb == Verb::kReduce) {
+  } else if (verb == Verb::kReduce && !plan_.profile) {
     begin = plan_.part_begin(index) == 0 ? 0 : plan_.shard_ends[plan_.part_begin(index) - 1];
     end = plan_.shard_ends[plan_.part_ends[index] - 1];
   }
   ByteWriter out;
   out.String(parameters_);
+  // Its tasks see all traces and differ in the functions they take.
+  if (verb == Verb::kReduce && plan_.profile) out.Varint(index);
   for (uint64_t i = begin; i < end; ++i) {
     // The name is in the evidence too.
     out.String(plan_.traces[i].name);

@@ -7,6 +7,7 @@
 #include "causality/evidence_codec.h"
 #include "causality/gather.h"
 #include "corpus/gather.h"
+#include "scale/profile_verbs.h"
 #include "stackmine/evidence_codec.h"
 #include "stackmine/gather.h"
 
@@ -48,20 +49,32 @@ Result<RunEvidence> ReadEvidence(const RunFolder& run, Verb verb, uint64_t index
                .hint = "remove it and run the task again"};
 }
 
+void SpillRows(uint64_t memory_bytes, RunEvidence& evidence) {
+  const SpillOptions spill{.memory_bytes = corpus::RowShare(memory_bytes)};
+  if (evidence.mine) evidence.mine->rows.SpillTo(spill);
+  if (evidence.causes) evidence.causes->rows.SpillTo(spill);
+}
+
 // Outputs of `from`, begin to end, added up as that of `verb`.
 Status AddUp(const RunFolder& run, Verb from, uint64_t begin, uint64_t end, Verb verb,
-             uint64_t index) {
+             uint64_t index, const TaskOptions& options) {
   RunEvidence sum;
   for (uint64_t i = begin; i < end; ++i) {
     CULPRIT_ASSIGN(RunEvidence part, ReadEvidence(run, from, i));
     if (i == begin) {
       sum = std::move(part);
+      SpillRows(options.memory_bytes, sum);
       continue;
     }
     if (sum.mine) AddEvidence(*part.mine, *sum.mine);
     if (sum.causes) AddEvidence(*part.causes, *sum.causes);
   }
   return run.WriteOutput(verb, index, EncodeRun(sum));
+}
+
+Status RunProfileTask(const RunFolder& run, Verb verb, uint64_t index, const TaskOptions& options) {
+  if (verb == Verb::kMap) return MapProfile(run, index, options.jobs);
+  return verb == Verb::kReduce ? ReduceProfile(run, index, options.jobs) : FinalizeProfile(run);
 }
 
 }  // namespace
@@ -72,13 +85,16 @@ Status MapShard(const RunFolder& run, uint64_t shard, const TaskOptions& options
   std::optional<stackmine::EvidenceCollector> mine;
   std::optional<causality::EvidenceCollector> causes;
   std::vector<corpus::Collector*> collectors;
-  if (plan.mine) collectors.push_back(&mine.emplace(*plan.mine));
-  if (plan.causes) collectors.push_back(&causes.emplace(*plan.causes, options.use_summaries));
+  const SpillOptions spill{.memory_bytes = corpus::RowShare(options.memory_bytes)};
+  if (plan.mine) collectors.push_back(&mine.emplace(*plan.mine, spill));
+  if (plan.causes) {
+    collectors.push_back(&causes.emplace(*plan.causes, options.use_summaries, spill));
+  }
   const std::span<const corpus::TraceRow> all(plan.traces);
   const uint64_t begin = plan.shard_begin(shard);
   corpus::GatherRows(plan.corpus, all.subspan(begin, plan.shard_ends[shard] - begin), collectors,
                      {.max_trace_bytes = plan.max_trace_bytes,
-                      .memory_bytes = options.memory_bytes,
+                      .memory_bytes = corpus::TraceShare(options.memory_bytes),
                       .jobs = options.jobs,
                       .use_summaries = options.use_summaries},
                      progress);
@@ -88,13 +104,13 @@ Status MapShard(const RunFolder& run, uint64_t shard, const TaskOptions& options
   return run.WriteOutput(Verb::kMap, shard, EncodeRun(evidence));
 }
 
-Status ReducePart(const RunFolder& run, uint64_t part, const TaskOptions&) {
+Status ReducePart(const RunFolder& run, uint64_t part, const TaskOptions& options) {
   return AddUp(run, Verb::kMap, run.plan().part_begin(part), run.plan().part_ends[part],
-               Verb::kReduce, part);
+               Verb::kReduce, part, options);
 }
 
-Status Finalize(const RunFolder& run, const TaskOptions&) {
-  return AddUp(run, Verb::kReduce, 0, run.plan().part_ends.size(), Verb::kFinalize, 0);
+Status Finalize(const RunFolder& run, const TaskOptions& options) {
+  return AddUp(run, Verb::kReduce, 0, run.plan().part_ends.size(), Verb::kFinalize, 0, options);
 }
 
 Status RunTask(const RunFolder& run, Verb verb, uint64_t index, const TaskOptions& options,
@@ -105,6 +121,7 @@ Status RunTask(const RunFolder& run, Verb verb, uint64_t index, const TaskOption
                             std::to_string(run.Count(verb)),
                  .file = run.path()};
   }
+  if (run.plan().profile) return RunProfileTask(run, verb, index, options);
   switch (verb) {
     case Verb::kMap:
       return MapShard(run, index, options, progress);
@@ -131,8 +148,10 @@ std::vector<Stage> StagesOf(const RunFolder& run, const TaskOptions& options) {
   return stages;
 }
 
-Result<RunEvidence> ReadResult(const RunFolder& run) {
-  return ReadEvidence(run, Verb::kFinalize, 0);
+Result<RunEvidence> ReadResult(const RunFolder& run, uint64_t memory_bytes) {
+  CULPRIT_ASSIGN(RunEvidence evidence, ReadEvidence(run, Verb::kFinalize, 0));
+  SpillRows(memory_bytes, evidence);
+  return evidence;
 }
 
 }  // namespace culprit::scale

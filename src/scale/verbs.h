@@ -7,8 +7,9 @@
 //
 // Each is idempotent: it reads what is in the run folder and the corpus and writes
 // one output. Reduce and finalize are Errors while an output that they need is
-// missing. Memory: map as for gathering (corpus/gather.h); the others the sum of
-// what they add up, and one output besides.
+// missing. Memory: map as for gathering (corpus/gather.h); the others the tables of
+// the sum, its rows up to the bound (row_log.h), and beside them one output at a
+// time, encoded and decoded.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ namespace culprit::scale {
 
 struct TaskOptions {
   size_t jobs = 1;            // threads of one task; 0: all hardware threads
-  uint64_t memory_bytes = 0;  // for traces in memory at a time; 0: no bound
+  uint64_t memory_bytes = 0;  // for traces and rows in memory at a time; 0: no bound
   bool use_summaries = true;
 };
 
@@ -47,6 +48,7 @@ struct RunEvidence {
   std::optional<stackmine::Evidence> mine;
   std::optional<causality::Evidence> causes;
 };
-Result<RunEvidence> ReadResult(const RunFolder& run);
+// Rows beyond the bound are on disk; 0: no bound.
+Result<RunEvidence> ReadResult(const RunFolder& run, uint64_t memory_bytes = 0);
 
 }  // namespace culprit::scale

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "base/file.h"
@@ -102,6 +103,34 @@ TEST_F(VerbsTest, GiveTheEvidenceOfOneProcessHoweverTheWorkIsCut) {
       EXPECT_EQ(bytes, output) << "the result file is the same to the byte";
     }
   }
+}
+
+TEST_F(VerbsTest, ABoundOnMemoryChangesNoByte) {
+  const std::string expected = InProcess();
+  for (const uint64_t memory_bytes : {1, 3000}) {
+    const RunFolder run = MakeRun("run" + std::to_string(memory_bytes), Both(5));
+    Finish(run, {.memory_bytes = memory_bytes});
+    EXPECT_EQ(Found(run), expected);
+    auto result = ReadResult(run, memory_bytes);
+    ASSERT_TRUE(result.ok());
+    EXPECT_GT(result.value().mine->rows.spilled_bytes(), 0U);
+    EXPECT_EQ(EncodeEvidence(*result.value().mine) + EncodeEvidence(*result.value().causes),
+              expected);
+  }
+}
+
+TEST_F(VerbsTest, ClocksOfOtherHostsPlayNoPart) {
+  const RunFolder run = MakeRun("run", Both(4));
+  Finish(run);
+  const auto now = fs::file_time_type::clock::now();
+  for (uint64_t i = 0; i < run.Count(Verb::kMap); ++i) {
+    fs::last_write_time(run.OutputPath(Verb::kMap, i),
+                        now + std::chrono::hours(i % 2 == 0 ? 100'000 : -100'000));
+    EXPECT_TRUE(run.TaskDone(Verb::kMap, i));
+  }
+  fs::remove(run.OutputPath(Verb::kFinalize, 0));
+  Finish(run);
+  EXPECT_EQ(Found(run), InProcess());
 }
 
 TEST_F(VerbsTest, DoingATaskTwiceOrTwoAtOnceIsHarmless) {
