@@ -340,6 +340,18 @@ Status FusedAssembler::Syscall(int64_t enter_ns, int64_t exit_ns, uint16_t cpu, 
   return sink_.status();
 }
 
+Status FusedAssembler::Call(int64_t enter_ns, int64_t exit_ns, int64_t tid, StackId stack,
+                            uint8_t flags) {
+  if (tid <= 0 || enter_ns > exit_ns) return {};
+  sink_.Emit({.time_ns = enter_ns,
+              .dur_ns = exit_ns - enter_ns,
+              .thread = ThreadAt(tid, enter_ns),
+              .stack = stack,
+              .kind = EventKind::kCall,
+              .flags = flags});
+  return sink_.status();
+}
+
 Status FusedAssembler::Request(const RequestFact& fact) {
   sink_.Emit({.time_ns = fact.issue_ns,
               .dur_ns = std::max<int64_t>(fact.dur_ns, 0),

@@ -107,6 +107,9 @@ class FusedAssembler {
   Status Gone(int64_t time_ns, int64_t tid);
   Status Syscall(int64_t enter_ns, int64_t exit_ns, uint16_t cpu, int64_t tid, int64_t number,
                  int64_t result, trace::StackId stack, uint8_t flags = 0);
+  // A call of a function, the stack's leaf.
+  Status Call(int64_t enter_ns, int64_t exit_ns, int64_t tid, trace::StackId stack,
+              uint8_t flags = 0);
   Status Request(const RequestFact& fact);
   Status SliceBegin(int64_t time_ns, int64_t tid, std::string_view name);
   Status SliceEnd(int64_t time_ns, int64_t tid, std::string_view name = {});

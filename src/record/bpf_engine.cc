@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdarg>
 #include <cstring>
 
@@ -30,6 +31,16 @@ constexpr const char* kMarkerPaths[] = {"/sys/kernel/tracing/trace_marker",
                                         "/sys/kernel/debug/tracing/trace_marker"};
 
 constexpr size_t kMaxSaid = 256 << 10;
+
+// What it costs to get to a program and back, and to have the caches that it takes,
+// by kind of meter: the CPU time of two processes that pass a byte to and fro, less
+// what they take when nobody looks, less what the programs measure of themselves.
+constexpr uint64_t kTracepointNs = 100;
+constexpr uint64_t kInterruptNs = 1000;
+constexpr uint64_t kCallNs[kMeters] = {
+    kTracepointNs, kTracepointNs, kInterruptNs,  kTracepointNs,
+    kTracepointNs, kTracepointNs, kTracepointNs, kInterruptNs,
+};
 
 // libbpf explains failures only by printing.
 std::string& LibbpfSaid() {
@@ -91,6 +102,7 @@ void SetConstants(engine& skeleton, const EngineOptions& options) {
   }
   constants.unwind_tables = options.unwind_tables ? 1 : 0;
   constants.unwind_compare = options.compare_stacks ? 1 : 0;
+  constants.remember_stacks = options.remember_stacks ? 1 : 0;
   constants.irq_range_count =
       static_cast<uint32_t>(std::min<size_t>(options.irq_entries.size(), kMaxIrqRanges));
   for (uint32_t i = 0; i < constants.irq_range_count; ++i) {
@@ -103,6 +115,13 @@ uint32_t CountedKinds(int cpus) {
   constexpr size_t kCountedBytes = 32 << 20;
   const size_t bytes = static_cast<size_t>(std::max(cpus, 1)) * sizeof(CallCount);
   return static_cast<uint32_t>(std::clamp<size_t>(kCountedBytes / bytes, 1024, 16384));
+}
+
+// Stacks that a CPU remembers: a power of two, fewer where there are many CPUs.
+uint32_t RememberedStacks(int cpus) {
+  constexpr uint32_t kEntries = 1 << 14;
+  const uint32_t entries = kEntries / static_cast<uint32_t>(std::max(cpus, 1));
+  return std::bit_floor(std::clamp<uint32_t>(entries, 128, 2048));
 }
 
 // Those that run often: they are not attached during a pause.
@@ -118,8 +137,8 @@ void ChoosePrograms(engine& skeleton, const EngineOptions& options, MarkProgram 
   bpf_program__set_autoload(programs.on_sys_enter, options.syscalls || options.count_calls);
   bpf_program__set_autoload(programs.on_sys_exit, options.syscalls && !options.count_calls);
   bpf_program__set_autoload(programs.on_counted_exit, options.count_calls);
-  for (bpf_program* program : {programs.on_switch, programs.on_waking, programs.on_wakeup_new,
-                               programs.on_exit, programs.on_late_stack}) {
+  for (bpf_program* program :
+       {programs.on_switch, programs.on_waking, programs.on_wakeup_new, programs.on_exit}) {
     bpf_program__set_autoload(program, !options.count_calls);
   }
   bpf_program__set_autoload(programs.on_issue, options.blocks);
@@ -132,7 +151,6 @@ void ChoosePrograms(engine& skeleton, const EngineOptions& options, MarkProgram 
   bpf_program__set_autoload(programs.on_write_call, marks == MarkProgram::kSystemCall);
   // Attached by hand, when they are wanted.
   bpf_program__set_autoattach(programs.on_sample, false);
-  bpf_program__set_autoattach(programs.on_late_stack, false);
   bpf_program__set_autoattach(programs.tell_open, false);
   bpf_program__set_autoattach(programs.tell_pause, false);
   bpf_program__set_autoattach(programs.prepare_threads, false);
@@ -156,16 +174,12 @@ struct BpfEngine::State {
     for (const int fd : sample_fds) close(fd);
     if (ring != nullptr) ring_buffer__free(ring);
     if (skeleton != nullptr) engine__destroy(skeleton);
-    if (stats_fd >= 0) close(stats_fd);
   }
 
   Status Load(const EngineOptions& options);
   Status AttachSamples(int64_t period_ns);
   Status AttachPaused();
-  Status AttachLateStacks();
   Status AttachProbes(const std::vector<ProbeSite>& sites);
-  template <class Visit>
-  void ForEachProgram(Visit visit) const;
 
   engine* skeleton = nullptr;
   ring_buffer* ring = nullptr;
@@ -173,10 +187,8 @@ struct BpfEngine::State {
   std::vector<Link> links;
   std::vector<int> sample_fds;
   std::vector<Link> paused_links;  // empty during a pause
-  Link late_stacks;
   Link open_iterator;
   Link pause_iterator;
-  int stats_fd = -1;
   const std::function<void(std::string_view)>* visitor = nullptr;
 };
 
@@ -193,9 +205,16 @@ Status BpfEngine::State::Load(const EngineOptions& options) {
     if (skeleton == nullptr) return LoadError(-errno);
     SetConstants(*skeleton, options);
     ChoosePrograms(*skeleton, options, choice);
+    const int cpus = libbpf_num_possible_cpus();
+    const uint32_t remembered = options.unwind_tables ? RememberedStacks(cpus) : 1;
+    skeleton->rodata->remembered_mask = remembered - 1;
+    bpf_map__set_max_entries(skeleton->maps.remembered_stacks,
+                             remembered * static_cast<uint32_t>(std::max(cpus, 1)));
+    bpf_map__set_max_entries(skeleton->maps.remembered_kernel_stacks,
+                             kKernelPlaces * static_cast<uint32_t>(std::max(cpus, 1)));
     bpf_map__set_max_entries(skeleton->maps.ring, static_cast<uint32_t>(options.ring_bytes));
     bpf_map__set_max_entries(skeleton->maps.call_counts,
-                             options.count_calls ? CountedKinds(libbpf_num_possible_cpus()) : 1);
+                             options.count_calls ? CountedKinds(cpus) : 1);
     code = engine__load(skeleton);
     marks = choice;
     if (code == 0) break;
@@ -226,23 +245,12 @@ Status BpfEngine::State::AttachSamples(int64_t period_ns) {
 }
 
 Status BpfEngine::State::AttachPaused() {
-  if (skeleton->data->policy.min_wait_ns > 0 &&
-      bpf_program__autoload(skeleton->progs.on_late_stack)) {
-    CULPRIT_TRY(AttachLateStacks());
-  }
   for (bpf_program* program : PausedPrograms(*skeleton)) {
     if (!bpf_program__autoload(program)) continue;
     Link link(bpf_program__attach(program));
     if (link == nullptr) return LoadError(-errno);
     paused_links.push_back(std::move(link));
   }
-  return {};
-}
-
-Status BpfEngine::State::AttachLateStacks() {
-  if (late_stacks != nullptr) return {};
-  late_stacks.reset(bpf_program__attach(skeleton->progs.on_late_stack));
-  if (late_stacks == nullptr) return ErrnoError("attach to the end of system calls", "");
   return {};
 }
 
@@ -271,17 +279,6 @@ Status RunIterator(const Link& iterator) {
   return {};
 }
 
-template <class Visit>
-void BpfEngine::State::ForEachProgram(Visit visit) const {
-  bpf_program* program = nullptr;
-  bpf_object__for_each_program(program, skeleton->obj) {
-    if (!bpf_program__autoload(program)) continue;
-    bpf_prog_info info = {};
-    uint32_t length = sizeof(info);
-    if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length) == 0) visit(info);
-  }
-}
-
 BpfEngine::BpfEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 BpfEngine::~BpfEngine() = default;
 
@@ -304,7 +301,6 @@ Result<std::unique_ptr<BpfEngine>> BpfEngine::Start(const EngineOptions& options
   };
   s.ring = ring_buffer__new(bpf_map__fd(s.skeleton->maps.ring), forward, &s, nullptr);
   if (s.ring == nullptr) return LoadError(-errno);
-  s.stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
   return engine;
 }
 
@@ -333,7 +329,6 @@ Status BpfEngine::Pause() {
   auto& shared = state_->skeleton->data->policy;
   shared.resume_ns = ~uint64_t{0};
   state_->paused_links.clear();
-  state_->late_stacks.reset();
   return TellPause();
 }
 
@@ -358,17 +353,13 @@ void BpfEngine::End(int64_t end_ns) {
 Policy BpfEngine::policy() const { return state_->skeleton->data->policy; }
 
 Status BpfEngine::SetPolicy(const Policy& policy) {
-  State& s = *state_;
-  // Before the first wait that counts on it.
-  if (policy.min_wait_ns > 0 && !s.paused_links.empty()) CULPRIT_TRY(s.AttachLateStacks());
-  auto& shared = s.skeleton->data->policy;
+  auto& shared = state_->skeleton->data->policy;
   shared.min_wait_ns = policy.min_wait_ns;
   shared.min_syscall_ns = policy.min_syscall_ns;
   shared.user_stacks = policy.user_stacks;
   shared.kernel_stacks = policy.kernel_stacks;
   shared.waker_stacks = policy.waker_stacks;
   shared.syscall_stacks = policy.syscall_stacks;
-  if (policy.min_wait_ns == 0) s.late_stacks.reset();
   return {};
 }
 
@@ -443,6 +434,7 @@ UnwindCounters BpfEngine::ReadUnwindCounters() const {
     total.guessed += each.guessed;
     total.unlisted += each.unlisted;
     total.asked += each.asked;
+    total.recalled += each.recalled;
     total.same += each.same;
     total.no_caller += each.no_caller;
     total.cut_short += each.cut_short;
@@ -473,21 +465,22 @@ EngineCounters BpfEngine::ReadCounters() const {
     total.left_out += each.left_out;
     total.busy_ns += each.busy_ns;
     total.ring_bytes += each.ring_bytes;
+    for (size_t kind = 0; kind < kMeters; ++kind) {
+      total.meters[kind].runs += each.meters[kind].runs;
+      total.meters[kind].run_ns += each.meters[kind].run_ns;
+    }
     result.lost_records.push_back(each.lost_records);
   }
   return result;
 }
 
 uint64_t BpfEngine::KernelTimeNs() const {
-  uint64_t total_ns = 0;
-  state_->ForEachProgram([&](const bpf_prog_info& info) { total_ns += info.run_time_ns; });
-  return total_ns;
-}
-
-uint64_t BpfEngine::Runs() const {
-  uint64_t runs = 0;
-  state_->ForEachProgram([&](const bpf_prog_info& info) { runs += info.run_cnt; });
-  return runs;
+  const Counters total = ReadCounters().total;
+  uint64_t time_ns = 0;
+  for (size_t kind = 0; kind < kMeters; ++kind) {
+    time_ns += total.meters[kind].run_ns + total.meters[kind].runs * kCallNs[kind];
+  }
+  return time_ns;
 }
 
 uint64_t BpfEngine::ring_bytes() const { return bpf_map__max_entries(state_->skeleton->maps.ring); }

@@ -37,6 +37,7 @@ struct EngineOptions {
   std::vector<ProbeSite> probes = {};
   bool unwind_tables = true;    // else user stacks are walked by frame pointers
   bool compare_stacks = false;  // by both, and counted: for tests
+  bool remember_stacks = true;  // else each is walked anew: for measuring
 };
 
 struct EngineCounters {
@@ -91,10 +92,8 @@ class BpfEngine {
   UnwindCounters ReadUnwindCounters() const;
 
   EngineCounters ReadCounters() const;
-  // CPU time of the programs so far; 0 if the kernel does not tell.
+  // CPU time of the programs so far, with what it takes to call them.
   uint64_t KernelTimeNs() const;
-  // How often they ran.
-  uint64_t Runs() const;
   uint64_t ring_bytes() const;
   // Is there a program that sees writes to trace_marker?
   bool has_marks() const;

@@ -33,7 +33,6 @@ UnwindMapFds BpfEngine::unwind_maps() const { return {}; }
 UnwindCounters BpfEngine::ReadUnwindCounters() const { return {}; }
 EngineCounters BpfEngine::ReadCounters() const { return {}; }
 uint64_t BpfEngine::KernelTimeNs() const { return 0; }
-uint64_t BpfEngine::Runs() const { return 0; }
 uint64_t BpfEngine::ring_bytes() const { return 0; }
 bool BpfEngine::has_marks() const { return false; }
 

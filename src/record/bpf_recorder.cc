@@ -21,7 +21,7 @@ namespace {
 constexpr int kTickMs = 50;
 constexpr int64_t kDumpPauseNs = 5'000'000'000;  // between two triggered dumps
 constexpr int kDumpFailed = 1;
-constexpr int kNice = -10;
+constexpr int kNice = -20;
 
 EngineOptions EngineOf(const RecordOptions& options) {
   return {.syscalls = options.syscalls,
@@ -50,7 +50,8 @@ BpfRecorder::BpfRecorder(const RecordOptions& options, const RecordListener& lis
       listener_(listener),
       regulator_({.budget = options.budget,
                   .min_wait_ns = options.min_wait_ns,
-                  .sample_period_ns = options.sample_period_ns}) {}
+                  .sample_period_ns = options.sample_period_ns,
+                  .syscall_stacks = options.syscall_stacks}) {}
 
 assemble::EventTarget& BpfRecorder::target() {
   if (flight_ != nullptr) return *flight_;
@@ -72,7 +73,8 @@ Status BpfRecorder::Prepare() {
         .target = options_.target,
         .engine = EngineOf(options_),
         .program = options_.command.empty() ? "" : FindProgram(options_.command.front()),
-        .probes = options_.probes};
+        .probes = options_.probes,
+        .functions = options_.functions};
     CULPRIT_ASSIGN(recording_,
                    BpfRecording::Prepare(recording, child_ ? child_->pid() : 0, target()));
     return {};
@@ -284,6 +286,7 @@ void BpfRecorder::FillTail() {
   const UnwindCounters walks = recording_->engine().ReadUnwindCounters();
   set("unwind.stacks", walks.walked);
   set("unwind.complete", walks.complete);
+  set("unwind.recalled", walks.recalled);
   set("unwind.by_frame_pointers", walks.unlisted);
   set("unwind.frames", walks.frames);
   set("unwind.frames_by_frame_pointers", walks.guessed);
@@ -301,7 +304,9 @@ void BpfRecorder::FillTail() {
 
 void BpfRecorder::Summarize() {
   outcome_.tier = Tier::kBpf;
-  outcome_.dur_ns = std::max(recording_->end_ns(), MonotonicNs()) - recording_->begin_ns();
+  // Without an end of its own (an error, a flight recorder) it went on until now.
+  const bool ended = file_ != nullptr && recording_->end_ns() > recording_->begin_ns();
+  outcome_.dur_ns = (ended ? recording_->end_ns() : MonotonicNs()) - recording_->begin_ns();
   outcome_.waits = recording_->waits();
   outcome_.diagnostics = recording_->TakeDiagnostics();
   if (const Counters total = recording_->engine().ReadCounters().total; total.no_storage != 0) {

@@ -82,7 +82,7 @@ UnwindStats BpfRecording::unwind_stats() {
 // A probe without a file is one of the command's program, or of a program or
 // library that a recorded process has mapped.
 Status BpfRecording::FindProbes() {
-  if (options_.probes.empty()) return {};
+  if (options_.probes.empty() && !options_.functions) return {};
   std::set<std::string> files;
   files.insert(options_.program);
   CULPRIT_ASSIGN(std::vector<int64_t> pids, FindProcesses(options_.target));
@@ -99,6 +99,18 @@ Status BpfRecording::FindProbes() {
                  FindProbeSites(options_.probes, {files.begin(), files.end()}));
   CULPRIT_ASSIGN(TraceEventProbes events, TraceEventProbes::Open(options_.probes));
   event_probes_.emplace(std::move(events));
+  if (!options_.functions) return {};
+  CULPRIT_ASSIGN(FunctionProbes functions,
+                 FunctionProbes::Open(*options_.functions, {files.begin(), files.end()}));
+  function_probes_.emplace(std::move(functions));
+  return {};
+}
+
+Status BpfRecording::TakeFunctions(bool all) {
+  if (!function_probes_) return {};
+  for (const FunctionHit& hit : function_probes_->Take(all)) {
+    CULPRIT_TRY(function_calls_->Take(hit));
+  }
   return {};
 }
 
@@ -155,6 +167,12 @@ void BpfRecording::Begin() {
           .addresses;
     });
   }
+  if (function_probes_) {
+    decoder_->RememberRecorded();
+    function_calls_.emplace(
+        *assembler_, target_->dictionary(), begin_ns_,
+        [this](int64_t tid) { return decoder_->IsRecorded(tid); }, diagnostics_);
+  }
   for (const ProcessEntry& process : std::exchange(processes_, {})) decoder_->Know(process);
 }
 
@@ -175,14 +193,13 @@ Status BpfRecording::Tick() {
       if (hit.time_ns >= begin_ns_ && decoder_->IsRecorded(hit.tid)) decoder_->Probe(hit);
     }
   }
+  CULPRIT_TRY(TakeFunctions(false));
   return JoinCgroups();
 }
 
-// Stacks that come late do not come in a pause.
 Status BpfRecording::Pause() {
   CULPRIT_TRY(engine_->Pause());
-  CULPRIT_TRY(Tick());
-  return decoder_->FlushHeld();
+  return Tick();
 }
 
 Status BpfRecording::Resume() {
@@ -196,6 +213,13 @@ Status BpfRecording::End() {
   CULPRIT_TRY(Tick());
   CULPRIT_TRY(engine_->TellOpen());
   CULPRIT_TRY(Tick());
+  if (function_probes_) {
+    CULPRIT_TRY(TakeFunctions(true));
+    CULPRIT_TRY(function_calls_->Finish(end_ns_));
+    if (function_probes_->lost() > 0) {
+      diagnostics_.Count("entry or exit of a function, for want of room", function_probes_->lost());
+    }
+  }
   return decoder_->Finish(end_ns_);
 }
 

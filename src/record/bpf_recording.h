@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "record/bpf_engine.h"
 #include "record/decoder.h"
+#include "record/function_calls.h"
 #include "record/life_events.h"
 #include "record/stack_table.h"
 #include "record/target.h"
@@ -31,6 +32,7 @@ struct BpfRecordingOptions {
   EngineOptions engine = {};
   std::string program = {};  // about to be executed; empty: none
   std::vector<InstanceProbe> probes = {};
+  std::optional<FunctionRuntime> functions = {};
 };
 
 class BpfRecording {
@@ -84,6 +86,7 @@ class BpfRecording {
   BpfRecording() = default;
   void ScanTargets(const std::vector<int64_t>& pids);
   Status FindProbes();
+  Status TakeFunctions(bool all);
   Status JoinCgroups();
   Status StartUnwinding(const std::vector<int64_t>& pids, int64_t starting_pid);
 
@@ -96,6 +99,8 @@ class BpfRecording {
   std::unique_ptr<assemble::FusedAssembler> assembler_;
   std::unique_ptr<Decoder> decoder_;
   std::optional<TraceEventProbes> event_probes_;
+  std::optional<FunctionProbes> function_probes_;
+  std::optional<FunctionCalls> function_calls_;
   std::set<int64_t> members_;  // of the cgroups, as far as they are recorded
   int64_t joined_ns_ = 0;
   std::vector<ProcessEntry> processes_;

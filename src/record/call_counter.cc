@@ -21,8 +21,6 @@ constexpr int64_t kMembersNs = 100'000'000;
 constexpr double kLeastDuty = 1.0 / 16;
 constexpr double kCheapShare = 0.4;  // of the budget
 constexpr int kCheapTurns = 8;
-// What calling a program costs beside what it measures of itself.
-constexpr int64_t kProgramCallNs = 40;
 
 bool KeyLess(const CallKey& a, const CallKey& b) {
   const int order = memcmp(a.process, b.process, sizeof(a.process));
@@ -67,8 +65,7 @@ int64_t CallCounter::ArgumentOf(uint32_t number, uint32_t operation) const {
 
 Cost CallCounter::CostNow() const {
   return {.wall_ns = MonotonicNs(),
-          .kernel_ns = static_cast<int64_t>(engine_->KernelTimeNs()) +
-                       static_cast<int64_t>(engine_->Runs()) * kProgramCallNs,
+          .kernel_ns = static_cast<int64_t>(engine_->KernelTimeNs()),
           .own_ns = ThreadCpuNs(),
           .busy_ns = static_cast<int64_t>(engine_->ReadCounters().total.busy_ns)};
 }

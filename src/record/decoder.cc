@@ -16,7 +16,6 @@ namespace {
 using assemble::kNoTid;
 using assemble::WakeContext;
 
-constexpr size_t kMaxHeldRecords = 64;
 constexpr size_t kMaxOperations = 100'000;
 constexpr size_t kMaxSeenMarks = 1000;
 constexpr uint32_t kMaxBlockOperation = 255;
@@ -58,8 +57,6 @@ size_t SizeOf(uint8_t type) {
       return sizeof(GoneRecord);
     case kStackRecord:
       return offsetof(StackRecord, addresses);
-    case kLateStackRecord:
-      return sizeof(LateStackRecord);
     case kSyscallRecord:
       return sizeof(SyscallRecord);
     case kBlockRecord:
@@ -193,25 +190,6 @@ int64_t Decoder::CallOf(uint32_t number, uint32_t operation) const {
   return trace::PackCallWith(number, *abi_, [&](size_t) { return uint64_t{operation}; });
 }
 
-// True if the record waits for its thread's user stack.
-bool Decoder::Hold(const RecordHead& head, std::string_view record) {
-  const bool starts = head.type == kWaitRecord && (head.flags & kUserStackLate) != 0;
-  const auto it = held_.find(head.tid);
-  if (it == held_.end() && !starts) return false;
-  Held& held = it == held_.end() ? held_[head.tid] : it->second;
-  held.records.emplace_back(record);
-  return true;
-}
-
-Status Decoder::Flush(int64_t tid, uint64_t late_user_stack) {
-  const auto node = held_.extract(tid);
-  if (node.empty()) return {};
-  for (const std::string& record : node.mapped().records) {
-    CULPRIT_TRY(Dispatch(record, late_user_stack));
-  }
-  return {};
-}
-
 Status Decoder::Record(std::string_view record) {
   const auto head = Load<RecordHead>(record);
   if (record.size() < SizeOf(head.type)) {
@@ -225,30 +203,19 @@ Status Decoder::Record(std::string_view record) {
     case kOpenRecord:
       open_.emplace_back(record);
       return {};
-    case kLateStackRecord:
-      return Flush(head.tid, Load<LateStackRecord>(record).user_stack);
-    case kBlockRecord:
-    case kMarkRecord:
-    case kProbeRecord:
-      return Dispatch(record, 0);
     default:
-      break;
+      return Dispatch(record);
   }
-  if (!Hold(head, record)) return Dispatch(record, 0);
-  if (held_[head.tid].records.size() >= kMaxHeldRecords || head.type == kGoneRecord) {
-    return Flush(head.tid, 0);
-  }
-  return {};
 }
 
-Status Decoder::Dispatch(std::string_view record, uint64_t late_user_stack) {
+Status Decoder::Dispatch(std::string_view record) {
   const auto head = Load<RecordHead>(record);
   const int64_t time_ns = Time(head.time_ns);
   KnowThread(head.tid);
-  if (!scenarios_.empty()) recorded_.insert(head.tid);
+  if (remembers_recorded_ || !scenarios_.empty()) recorded_.insert(head.tid);
   switch (head.type) {
     case kWaitRecord:
-      return Wait(Load<WaitRecord>(record), late_user_stack);
+      return Wait(Load<WaitRecord>(record));
     case kLeftOutRecord: {
       const auto left = Load<LeftOutRecord>(record);
       return assembler_.LeftOut({.tid = head.tid,
@@ -322,10 +289,8 @@ assemble::OffCpuFact Decoder::OffCpuOf(const WaitRecord& record, uint64_t user_s
   return fact;
 }
 
-Status Decoder::Wait(const WaitRecord& record, uint64_t late_user_stack) {
-  const bool late = (record.head.flags & kUserStackLate) != 0;
-  const assemble::OffCpuFact fact =
-      OffCpuOf(record, late && record.user_stack == 0 ? late_user_stack : record.user_stack);
+Status Decoder::Wait(const WaitRecord& record) {
+  const assemble::OffCpuFact fact = OffCpuOf(record, record.user_stack);
   if (!fact.runnable && !fact.since_begin && fact.in_ns - fact.out_ns > seen_.longest_wait_ns) {
     seen_.longest_wait_ns = fact.in_ns - fact.out_ns;
     seen_.longest_wait_tid = fact.tid;
@@ -450,17 +415,7 @@ std::vector<trace::Event> Decoder::OpenTiles(int64_t end_ns) {
   return tiles;
 }
 
-Status Decoder::FlushHeld() {
-  std::vector<int64_t> tids;
-  tids.reserve(held_.size());
-  for (const auto& [tid, held] : held_) tids.push_back(tid);
-  std::sort(tids.begin(), tids.end());
-  for (const int64_t tid : tids) CULPRIT_TRY(Flush(tid, 0));
-  return {};
-}
-
 Status Decoder::Finish(int64_t end_ns) {
-  CULPRIT_TRY(FlushHeld());
   for (const std::string& record : open_) CULPRIT_TRY(Open(Load<OpenRecord>(record), end_ns));
   open_.clear();
   if (!probes_.empty()) diagnostics_.Count("probe at a begin without its end", probes_.size());

@@ -3,8 +3,7 @@
 // Decoder: the records of the kernel programs and the life events beside them,
 // fed to the assembler in an order in which stacks can be named and threads are
 // known. It knows what /proc tells about threads that were there before, and
-// asks it about those that turn up as wakers. Waits whose user stack comes later
-// are held until it does, with everything of that thread behind them.
+// asks it about those that turn up as wakers.
 //
 // One thread at a time; costs under a microsecond a record that repeats known
 // stacks.
@@ -16,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -51,8 +49,10 @@ class Decoder {
   void NameProbes(std::vector<std::string> scenarios) { scenarios_ = std::move(scenarios); }
   // Begins or ends an instance of the thread; of nested ones the outermost.
   void Probe(const ProbeHit& hit);
-  // Has a record of this thread come? Only asked about where there are probes.
+  // Has a record of this thread come? Only known where there are probes, or after
+  // RememberRecorded().
   bool IsRecorded(int64_t tid) const { return recorded_.contains(tid); }
+  void RememberRecorded() { remembers_recorded_ = true; }
   // From `culprit mark`: as if the thread had written it to trace_marker.
   Status Mark(int64_t time_ns, int64_t pid, int64_t tid, std::string_view text);
 
@@ -60,9 +60,6 @@ class Decoder {
   // Otherwise by frame pointers.
   using SleeperWalk = std::function<std::vector<uint64_t>(const OpenRecord&)>;
   void WalkSleepersBy(SleeperWalk walk) { walk_sleeper_ = std::move(walk); }
-
-  // Nobody waits for a late stack any longer.
-  Status FlushHeld();
 
   // The open records that have come are applied; end_ns is that of the
   // recording. Nothing may follow.
@@ -75,9 +72,6 @@ class Decoder {
   Seen TakeSeen();
 
  private:
-  struct Held {
-    std::vector<std::string> records;
-  };
   struct OpenProbe {
     int64_t time_ns = 0;
     uint32_t depth = 0;
@@ -89,17 +83,15 @@ class Decoder {
 
   void Apply(const LifeEvent& event);
   Status Record(std::string_view record);
-  Status Dispatch(std::string_view record, uint64_t late_user_stack);
-  Status Wait(const WaitRecord& record, uint64_t late_user_stack);
+  Status Dispatch(std::string_view record);
+  Status Wait(const WaitRecord& record);
   assemble::OffCpuFact OffCpuOf(const WaitRecord& record, uint64_t user_stack);
   Status Block(const BlockRecord& record);
   Status Open(const OpenRecord& record, int64_t end_ns);
   uint64_t OpenUserStack(const OpenRecord& record);
-  Status Flush(int64_t tid, uint64_t late_user_stack);
   void Define(std::string_view record);
   void KnowThread(int64_t tid);
   void KnowMaps(int64_t pid);
-  bool Hold(const RecordHead& head, std::string_view record);
   // arg0 of a call, from its number and the argument that tells its operation.
   int64_t CallOf(uint32_t number, uint32_t operation) const;
 
@@ -107,11 +99,11 @@ class Decoder {
   std::optional<trace::SyscallAbi> abi_;
   StackTable& stacks_;
   Diagnostics& diagnostics_;
-  std::unordered_set<int64_t> threads_;     // with a name
-  std::unordered_set<int64_t> mapped_;      // processes whose mappings are all known
-  std::unordered_map<int64_t, Held> held_;  // by tid
+  std::unordered_set<int64_t> threads_;  // with a name
+  std::unordered_set<int64_t> mapped_;   // processes whose mappings are all known
   std::map<std::string, OpenMark> operations_;
   std::vector<std::string> scenarios_;
+  bool remembers_recorded_ = false;
   std::unordered_set<int64_t> recorded_;
   std::map<std::pair<int64_t, uint64_t>, OpenProbe> probes_;  // by tid and index
   std::vector<std::string> open_;

@@ -113,37 +113,6 @@ TEST_F(DecoderTest, AnInterruptIsNamedByItsOwnFrames) {
   EXPECT_EQ(Text(unwait.stack), "[kernel]!gic_handle_irq;[kernel]!hrtimer_interrupt");
 }
 
-TEST_F(DecoderTest, ALateUserStackBelongsToTheWaitsBeforeIt) {
-  const std::vector<LifeEvent> life = {
-      {.kind = LifeEvent::Kind::kFork, .time_ns = 1, .pid = kTid, .tid = kTid, .parent_pid = 0},
-      {.kind = LifeEvent::Kind::kExec, .time_ns = 2, .pid = kTid, .tid = kTid, .text = "app"},
-      {.kind = LifeEvent::Kind::kMap,
-       .time_ns = 3,
-       .pid = kTid,
-       .tid = kTid,
-       .start = 0x1000,
-       .size = 0x1000,
-       .text = "/no/such/app"}};
-  WaitRecord wait = Wait(2000, 3000, 3500);
-  wait.head.flags = kUserStackLate;
-  Put(wait);
-  SampleRecord sample = {};
-  sample.head = {.time_ns = 3600, .tid = kTid, .type = kSampleRecord, .flags = 0, .cpu = 0};
-  Put(sample);
-  Feed(life);
-  EXPECT_TRUE(Of(EventKind::kWait).empty());
-  PutStack(7, kTid, {0x1100, 0x1201});
-  LateStackRecord late = {};
-  late.head = {.time_ns = 3700, .tid = kTid, .type = kLateStackRecord, .flags = 0, .cpu = 0};
-  late.user_stack = 7;
-  Put(late);
-  Feed();
-  ASSERT_TRUE(decoder_.Finish(4000).ok());
-  ASSERT_EQ(Of(EventKind::kWait).size(), 1u);
-  EXPECT_EQ(Text(Of(EventKind::kWait)[0].stack), "app!+0x200;app!+0x100");
-  EXPECT_TRUE(trace::CheckConservation(target_.trace).ok());
-}
-
 TEST_F(DecoderTest, AStackIsNamedByTheProgramThatRanThen) {
   const auto map = [](int64_t time_ns, const char* path) {
     return LifeEvent{.kind = LifeEvent::Kind::kMap,

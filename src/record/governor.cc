@@ -10,9 +10,13 @@
 namespace culprit::record {
 namespace {
 
-constexpr int kPatience = 8;        // cheap turns before a level is given back
-constexpr int kMaxPatience = 1024;  // and how long that may grow
-constexpr double kCheap = 0.4;      // of the budget
+// How long it must be cheap before a level is given back, and how long that may grow.
+constexpr int64_t kPatienceNs = 800'000'000;
+constexpr int64_t kMaxPatienceNs = 100'000'000'000;
+constexpr double kCheap = 0.4;  // of what may be spent
+// Of the budget may be spent: turns differ, and what is spent before a turn is over
+// is not had back.
+constexpr double kAim = 0.8;
 constexpr double kFarTooDear = 3;   // times the budget: two levels at once
 constexpr double kWayTooDear = 10;  // four
 // To look into the ring now and then costs something whatever is left out: so
@@ -46,15 +50,18 @@ constexpr std::array<Step, Governor::kLevels> kSteps = {{
     {5'000'000, true, false, 1'000'000, 20, 0},
 }};
 
+constexpr int kFirstWithThreshold = 2;
 constexpr int kFirstWithPauses = 6;
 
 // Up to the first level with pauses what a level costs is only known by trying
-// it. From there on it is in proportion to the time in which it looks.
+// it. From there on it is in proportion to the time in which it looks. Once short
+// waits are left out, longer ones are too few to make up for much.
 int NextLevel(int level, double share, double budget) {
-  if (level + 2 < kFirstWithPauses) {
+  if (level < kFirstWithThreshold) {
     if (share > kWayTooDear * budget) return level + 4;
     return level + (share > kFarTooDear * budget ? 2 : 1);
   }
+  if (level + 2 < kFirstWithPauses && share <= kFarTooDear * budget) return level + 1;
   const double duty = kSteps[static_cast<size_t>(level)].duty * budget / share;
   int next = level + 1;
   while (next + 1 < Governor::kLevels && kSteps[static_cast<size_t>(next)].duty > duty) {
@@ -68,10 +75,10 @@ int NextLevel(int level, double share, double budget) {
 }  // namespace
 
 Governor::Governor(double budget, int64_t min_wait_ns, int64_t sample_period_ns)
-    : budget_(budget),
+    : budget_(budget * kAim),
       min_wait_ns_(min_wait_ns),
       sample_period_ns_(sample_period_ns),
-      patience_(kPatience) {}
+      patience_ns_(kPatienceNs) {}
 
 double Governor::Share(const Cost& cost) {
   const double floor_ns = kFloorShare * static_cast<double>(cost.wall_ns);
@@ -97,17 +104,18 @@ bool Governor::Turn(const Cost& turn, bool ring_full) {
   const int before = level_;
   if (share > budget_ || ring_full) {
     // It was tried and was too dear: wait longer before the next try.
-    if (level_ < highest_) patience_ = std::min(patience_ * 2, kMaxPatience);
+    if (level_ < highest_) patience_ns_ = std::min(patience_ns_ * 2, kMaxPatienceNs);
     level_ = std::min(NextLevel(level_, share, budget_), kLevels - 1);
     highest_ = std::max(highest_, level_);
-    cheap_turns_ = 0;
+    cheap_ns_ = 0;
   } else if (share < kCheap * budget_ && level_ > 0) {
-    if (++cheap_turns_ >= patience_) {
+    cheap_ns_ += turn.wall_ns;
+    if (cheap_ns_ >= patience_ns_) {
       --level_;
-      cheap_turns_ = 0;
+      cheap_ns_ = 0;
     }
   } else {
-    cheap_turns_ = 0;
+    cheap_ns_ = 0;
   }
   return level_ != before;
 }

@@ -12,7 +12,8 @@
 // kFloorShare of one CPU: a program that sleeps must not make the recorder
 // blind. It rises as soon as a turn is too dear, falls only after several turns
 // far below the budget, and waits ever longer before it tries again a level that
-// was too dear. Pure: no clocks, no I/O.
+// was too dear. It aims at four fifths of the budget, so that the whole of a
+// recording stays within it. Pure: no clocks, no I/O.
 #pragma once
 
 #include <cstdint>
@@ -66,13 +67,13 @@ class Governor {
   std::string Describe() const;
 
  private:
-  double budget_;
+  double budget_;  // what may be spent
   int64_t min_wait_ns_;
   int64_t sample_period_ns_;
   int level_ = 0;
   int highest_ = 0;
-  int cheap_turns_ = 0;
-  int patience_;
+  int64_t cheap_ns_ = 0;
+  int64_t patience_ns_;
 };
 
 }  // namespace culprit::record

@@ -8,16 +8,18 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
+constexpr int64_t kTurn = kSecond / 20;
+
 Cost Turn(double share) {
-  return {.wall_ns = kSecond,
-          .kernel_ns = static_cast<int64_t>(share * kSecond),
+  return {.wall_ns = kTurn,
+          .kernel_ns = static_cast<int64_t>(share * kTurn),
           .own_ns = 0,
-          .busy_ns = kSecond};
+          .busy_ns = kTurn};
 }
 
 TEST(Governor, StaysWhereItIsWithinTheBudget) {
   Governor governor(0.03, 0, 1'000'000);
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(governor.Turn(Turn(0.029), false));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(governor.Turn(Turn(0.023), false));
   EXPECT_EQ(governor.level(), 0);
 }
 
@@ -27,6 +29,9 @@ TEST(Governor, RisesAtOnceAndFasterWhenFarTooDear) {
   EXPECT_EQ(governor.level(), 1);
   EXPECT_TRUE(governor.Turn(Turn(0.1), false));
   EXPECT_EQ(governor.level(), 3);
+  // Too dear though short waits are left out: it must look less.
+  EXPECT_TRUE(governor.Turn(Turn(0.2), false));
+  EXPECT_LE(0.2 * governor.current().duty, 0.03);
   Governor other(0.03, 0, 1'000'000);
   EXPECT_TRUE(other.Turn(Turn(0.5), false));
   EXPECT_EQ(other.level(), 4);

@@ -46,8 +46,8 @@ Status PerfRecorder::Prepare() {
     return Error{.message = "a flight recorder needs the kernel programs",
                  .hint = "run as root, on a kernel with BTF"};
   }
-  if (!options_.probes.empty()) {
-    return Error{.message = "instances by probes need the kernel programs",
+  if (!options_.probes.empty() || options_.functions) {
+    return Error{.message = "instances and functions by probes need the kernel programs",
                  .hint = "run as root, on a kernel with BTF"};
   }
   CULPRIT_ASSIGN(file_, FileTarget::Create(options_.path, options_.overwrite));

@@ -54,7 +54,7 @@ bool IsFinal(const Error& error) { return !error.file.empty(); }
 Result<RecordOutcome> Record(const RecordOptions& options, const RecordListener& listener) {
   std::vector<Tier> tiers = {Tier::kBpf, Tier::kPerfSystem, Tier::kPerfOwn};
   // Nothing else can do that.
-  if (!options.probes.empty()) tiers = {Tier::kBpf};
+  if (!options.probes.empty() || options.functions) tiers = {Tier::kBpf};
   if (options.tier) tiers = {*options.tier};
   std::vector<std::pair<Tier, Error>> failures;
   for (const Tier tier : tiers) {

@@ -20,6 +20,7 @@
 #include "base/diagnostics.h"
 #include "base/file.h"
 #include "base/result.h"
+#include "record/function_probes.h"
 #include "record/instance_probes.h"
 #include "record/target.h"
 
@@ -48,8 +49,10 @@ struct RecordOptions {
   Overwrite overwrite = Overwrite::kRefuse;
   int64_t duration_ns = 0;  // 0: until stopped, or the command ends
   bool syscalls = false;
+  bool syscall_stacks = true;
   bool marks = false;
   std::vector<InstanceProbe> probes = {};
+  std::optional<FunctionRuntime> functions = {};  // whose entries and exits are recorded too
   bool symbols = true;
   int64_t sample_period_ns = 1'000'000;
   int64_t min_wait_ns = 0;

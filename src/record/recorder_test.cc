@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -268,20 +269,85 @@ TEST(Recorder, TheGovernorLeavesOutWhatIsTooDearAndSaysSo) {
   EXPECT_GT(notes, 0);
 }
 
+volatile int g_waits = 0;
+
+__attribute__((noinline)) void WaitHere(int fd) {
+  uint64_t word = 0;
+  if (read(fd, &word, sizeof(word)) <= 0) _exit(1);
+  g_waits = g_waits + 1;
+}
+// Alike, so that the stack pointer below them is the same, but not so much that a
+// compiler makes them one.
+__attribute__((noinline)) void WaitByAlpha(int fd) {
+  WaitHere(fd);
+  g_waits = g_waits + 1;
+}
+__attribute__((noinline)) void WaitByBeta(int fd) {
+  WaitHere(fd);
+  g_waits = g_waits + 2;
+}
+
+// One place in the program, two ways to it, two kinds of wait in the kernel, each
+// twice in a row.
+void WaitInTurns() {
+  int ends[2];
+  const int timer = timerfd_create(CLOCK_MONOTONIC, 0);
+  const itimerspec often = {.it_interval = {.tv_sec = 0, .tv_nsec = 500'000},
+                            .it_value = {.tv_sec = 0, .tv_nsec = 500'000}};
+  if (timer < 0 || timerfd_settime(timer, 0, &often, nullptr) != 0 || pipe(ends) != 0) return;
+  const std::thread writer([end = ends[1]] {
+    for (const uint64_t word = 1; write(end, &word, sizeof(word)) > 0;) usleep(2000);
+  });
+  for (unsigned turn = 0;; ++turn) {
+    const int fd = turn & 4 ? timer : ends[0];
+    turn & 2 ? WaitByAlpha(fd) : WaitByBeta(fd);
+  }
+}
+
+TEST(Recorder, AStackThatIsRememberedIsTheOneThatAWalkFinds) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  const Target target(&WaitInTurns);
+  RecordOutcome outcome;
+  const trace::Trace trace = RecordAndCheck({.target = {.pids = {target.pid()}},
+                                             .duration_ns = 1500 * kMs,
+                                             .sample_period_ns = 0,
+                                             .budget = 0},
+                                            &outcome);
+  int all = 0;
+  int each[2][2] = {};
+  for (const Event& event : trace.events) {
+    if (event.kind != EventKind::kWait || !HasFrame(trace, event.stack, "WaitHere")) continue;
+    const bool alpha = HasFrame(trace, event.stack, "WaitByAlpha");
+    const bool timer = HasFrame(trace, event.stack, "timerfd_read");
+    EXPECT_NE(alpha, HasFrame(trace, event.stack, "WaitByBeta"));
+    // Else it waits for a page.
+    if (timer == HasFrame(trace, event.stack, "pipe_read")) continue;
+    ++all;
+    ++each[alpha ? 1 : 0][timer ? 1 : 0];
+  }
+  EXPECT_GT(all, 20);
+  // On a busy machine one kind of wait is often over before it is begun.
+  for (const auto& [pipes, timers] : each) {
+    EXPECT_GT(pipes * 50, all);
+    EXPECT_GT(timers * 50, all);
+  }
+  EXPECT_GT(std::stoll(trace.metadata.properties.at("unwind.recalled")), all / 8);
+}
+
 TEST(Recorder, AFlightRecorderWritesWhatItRemembers) {
   SKIP_IF_IT_CANNOT_RECORD();
   const TestFolder folder;
   const Target target(&FightForALock);
-  const int64_t begin_ns = MonotonicNs();
+  // From when it records on: to prepare takes as long as a busy machine wants.
+  int64_t begin_ns = 0;
   bool asked = false;
-  const RecordListener listener = {
-      .should_stop = [&] { return MonotonicNs() - begin_ns > 1200 * kMs; },
-      .should_dump =
-          [&] {
-            const bool now = !asked && MonotonicNs() - begin_ns > 700 * kMs;
-            asked = asked || now;
-            return now;
-          }};
+  const RecordListener listener = {.should_stop = [&] { return asked; },
+                                   .should_dump =
+                                       [&] {
+                                         if (begin_ns == 0) begin_ns = MonotonicNs();
+                                         asked = MonotonicNs() - begin_ns > 700 * kMs;
+                                         return asked;
+                                       }};
   const Result<RecordOutcome> outcome = Record({.target = {.pids = {target.pid()}},
                                                 .path = folder / "f.ctrace",
                                                 .budget = 0,

@@ -7,23 +7,17 @@
 #include "record/machine.h"
 
 namespace culprit::record {
-namespace {
-
-// What calling a program costs beside what it measures of itself.
-constexpr int64_t kCallNs = 40;
-
-}  // namespace
 
 Regulator::Regulator(RegulatorOptions options)
     : own_cpu_ns_(options.own_cpu_ns ? std::move(options.own_cpu_ns)
                                      : [] { return ThreadCpuNs(); }),
+      syscall_stacks_(options.syscall_stacks),
       governor_(options.budget, options.min_wait_ns, options.sample_period_ns) {}
 
 Cost Regulator::CostNow(BpfRecording& recording) const {
   BpfEngine& engine = recording.engine();
-  const auto runs = static_cast<int64_t>(engine.Runs());
   return {.wall_ns = MonotonicNs(),
-          .kernel_ns = static_cast<int64_t>(engine.KernelTimeNs()) + runs * kCallNs,
+          .kernel_ns = static_cast<int64_t>(engine.KernelTimeNs()),
           .own_ns = own_cpu_ns_(),
           .busy_ns = static_cast<int64_t>(engine.ReadCounters().total.busy_ns)};
 }
@@ -48,7 +42,7 @@ Status Regulator::Apply(BpfRecording& recording) {
   policy.min_wait_ns = static_cast<uint64_t>(level.min_wait_ns);
   policy.min_syscall_ns = static_cast<uint64_t>(level.min_syscall_ns);
   policy.waker_stacks = level.waker_stacks ? 1 : 0;
-  policy.syscall_stacks = level.syscall_stacks ? 1 : 0;
+  policy.syscall_stacks = syscall_stacks_ && level.syscall_stacks ? 1 : 0;
   CULPRIT_TRY(recording.engine().SetPolicy(policy));
   if (level.sample_period_ns == 0) return {};
   return recording.engine().SetSamplePeriod(level.sample_period_ns);
@@ -71,11 +65,16 @@ Status Regulator::KeepCycle(BpfRecording& recording, int64_t now_ns) {
 
 // A turn of a level with pauses is a whole cycle: any other would be dear or
 // cheap by chance.
+int64_t Regulator::TurnNs() const {
+  if (governor_.current().duty < 1) return kCycleNs;
+  return turns_ < kFirstTurns ? kFirstTurnNs : kTurnNs;
+}
+
 Result<bool> Regulator::Turn(BpfRecording& recording) {
   const int64_t now_ns = MonotonicNs();
-  const int64_t turn_ns = governor_.current().duty < 1 ? kCycleNs : kTurnNs;
   bool changed = false;
-  if (now_ns - turn_begin_ns_ >= turn_ns) {
+  if (now_ns - turn_begin_ns_ >= TurnNs()) {
+    ++turns_;
     // What threads used in it is known only then.
     if (paused_) CULPRIT_TRY(recording.engine().TellPause());
     const Cost now = CostNow(recording);
@@ -95,9 +94,11 @@ Result<bool> Regulator::Turn(BpfRecording& recording) {
 }
 
 int64_t Regulator::SleepNs() const {
-  const int64_t phase_ns = (MonotonicNs() - cycle_begin_ns_) % kCycleNs;
+  const int64_t now_ns = MonotonicNs();
+  const int64_t phase_ns = (now_ns - cycle_begin_ns_) % kCycleNs;
   const int64_t on_ns = OnNs();
-  return phase_ns < on_ns ? on_ns - phase_ns : kCycleNs - phase_ns;
+  const int64_t left_ns = phase_ns < on_ns ? on_ns - phase_ns : kCycleNs - phase_ns;
+  return std::clamp<int64_t>(turn_begin_ns_ + TurnNs() - now_ns, 0, left_ns);
 }
 
 }  // namespace culprit::record

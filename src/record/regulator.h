@@ -20,6 +20,7 @@ struct RegulatorOptions {
   double budget = 0.03;
   int64_t min_wait_ns = 0;
   int64_t sample_period_ns = 1'000'000;
+  bool syscall_stacks = true;
   // CPU time of the recorder that leaving out can save; nothing: that of the
   // calling thread.
   std::function<int64_t()> own_cpu_ns = {};
@@ -27,7 +28,10 @@ struct RegulatorOptions {
 
 class Regulator {
  public:
-  static constexpr int64_t kTurnNs = 100'000'000;
+  static constexpr int64_t kTurnNs = 50'000'000;
+  // At first, when it is not known yet what the load costs.
+  static constexpr int64_t kFirstTurnNs = 20'000'000;
+  static constexpr int kFirstTurns = 10;
   static constexpr int64_t kCycleNs = 400'000'000;
 
   explicit Regulator(RegulatorOptions options);
@@ -52,14 +56,17 @@ class Regulator {
   Status Apply(BpfRecording& recording);
   Status KeepCycle(BpfRecording& recording, int64_t now_ns);
   int64_t OnNs() const;
+  int64_t TurnNs() const;
 
   std::function<int64_t()> own_cpu_ns_;
+  bool syscall_stacks_;
   Governor governor_;
   Cost first_cost_;  // own_ns is of the whole process
   Cost last_cost_;
   Cost last_turn_;
   uint64_t last_lost_ = 0;
   int64_t turn_begin_ns_ = 0;
+  int turns_ = 0;
   int64_t cycle_begin_ns_ = 0;
   bool paused_ = false;
 };

@@ -198,7 +198,8 @@ void UnwindFeed::Apply(const LifeEvent& event) {
   if (list == nullptr) return;
   maps_->SetProcess(event.pid, {.first = list->first,
                                 .count = static_cast<uint32_t>(list->ranges.size()),
-                                .ask_after_ns = 0});
+                                .ask_after_ns = 0,
+                                .version = list->version});
 }
 
 std::vector<UnwindFeed::Mapping> UnwindFeed::CodeOf(int64_t pid) {
@@ -278,6 +279,7 @@ void UnwindFeed::Send(int64_t pid, Process& process) {
   if (list != nullptr) {
     told.first = list->first;
     told.count = static_cast<uint32_t>(list->ranges.size());
+    told.version = list->version;
   }
   maps_->SetProcess(pid, told);
 }

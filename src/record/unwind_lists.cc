@@ -52,7 +52,7 @@ const UnwindList* UnwindLists::Set(int64_t pid, std::vector<UnwindRange> ranges,
     Forget(pid, now_ns);
     return nullptr;
   }
-  auto list = std::make_shared<UnwindList>(UnwindList{*first, std::move(ranges)});
+  auto list = std::make_shared<UnwindList>(UnwindList{*first, ++versions_, std::move(ranges)});
   Replace(pid, list, now_ns);
   return list.get();
 }

@@ -41,6 +41,7 @@ class UnwindRoom {
 
 struct UnwindList {
   uint32_t first = 0;
+  uint32_t version = 0;  // no other list has had it
   std::vector<UnwindRange> ranges;
 };
 
@@ -59,6 +60,7 @@ class UnwindLists {
   void Replace(int64_t pid, std::shared_ptr<UnwindList> list, int64_t now_ns);
 
   UnwindRoom room_;
+  uint32_t versions_ = 0;
   std::map<int64_t, std::shared_ptr<UnwindList>> lists_;  // by process
 };
 

@@ -37,6 +37,7 @@ std::optional<UsdtNote> ParseDescription(std::string_view bytes, bool wide) {
   if (!provider || !name) return std::nullopt;
   note.provider = *provider;
   note.name = *name;
+  note.arguments = TakeText(rest).value_or(std::string());
   return note;
 }
 
@@ -76,7 +77,10 @@ std::vector<UsdtProbe> ReadUsdtProbes(const ElfFile& file) {
     const uint64_t moved = base != nullptr ? base->header.sh_addr - note.base : 0;
     const std::optional<uint64_t> offset = file.OffsetOfAddress(note.address + moved);
     if (!offset) continue;
-    UsdtProbe probe = {.provider = note.provider, .name = note.name, .offset = *offset};
+    UsdtProbe probe = {.provider = note.provider,
+                       .name = note.name,
+                       .arguments = note.arguments,
+                       .offset = *offset};
     if (note.semaphore != 0) {
       const std::optional<uint64_t> counter = file.OffsetOfAddress(note.semaphore + moved);
       // A probe whose counter cannot be found may never be reached.

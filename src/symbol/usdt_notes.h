@@ -21,6 +21,7 @@ struct UsdtNote {
   uint64_t semaphore = 0;  // 0: none
   std::string provider;
   std::string name;
+  std::string arguments;  // where they are: "8@x20 -4@[sp, 152]", "8@%rbx -4@-20(%rbp)"
 };
 // The bytes of .note.stapsdt; `wide` is whether addresses have eight bytes.
 std::vector<UsdtNote> ParseUsdtNotes(std::string_view bytes, bool wide);
@@ -28,6 +29,7 @@ std::vector<UsdtNote> ParseUsdtNotes(std::string_view bytes, bool wide);
 struct UsdtProbe {
   std::string provider;
   std::string name;
+  std::string arguments = {};
   uint64_t offset = 0;
   uint64_t semaphore_offset = 0;  // 0: none
 };

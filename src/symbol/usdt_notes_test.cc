@@ -37,6 +37,7 @@ TEST(UsdtNotes, AProbeHasItsNamesAndPlaces) {
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_EQ(notes[0].provider, "db");
   EXPECT_EQ(notes[0].name, "query__start");
+  EXPECT_EQ(notes[0].arguments, "-8@%rdi");
   EXPECT_EQ(notes[0].address, 0x1234u);
   EXPECT_EQ(notes[0].base, 0x100u);
   EXPECT_EQ(notes[0].semaphore, 0x5678u);

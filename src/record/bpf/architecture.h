@@ -59,6 +59,14 @@ static __always_inline bool read_signal_frame(uint64_t frame, struct UserRegiste
   return true;
 }
 
+// Of a thread that does not run.
+static __always_inline uint64_t kernel_stack_pointer(struct task_struct *task) {
+  return task->thread.cpu_context.sp;
+}
+
+// A word of a kernel stack as an address: without its signature, if it has one.
+static __always_inline uint64_t kernel_address(uint64_t word) { return word | 0xffffull << 48; }
+
 enum { kWriteCall = 64 };
 
 static __always_inline struct SyscallArguments syscall_arguments(struct pt_regs *regs) {
@@ -102,6 +110,12 @@ static __always_inline bool read_signal_frame(uint64_t frame, struct UserRegiste
   return bpf_probe_read_user(&registers->frame_pointer, sizeof(registers->frame_pointer),
                              (const void *)(frame + 120)) == 0;
 }
+
+static __always_inline uint64_t kernel_stack_pointer(struct task_struct *task) {
+  return task->thread.sp;
+}
+
+static __always_inline uint64_t kernel_address(uint64_t word) { return word; }
 
 enum { kWriteCall = 1 };
 

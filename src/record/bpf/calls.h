@@ -45,6 +45,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number) {
   state->syscall_ns = now;
   state->syscall_number = number;
   state->syscall_operation = operation_of(regs, number);
+  end_run(kEnterMeter, now);
   return 0;
 }
 
@@ -59,14 +60,16 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result) {
   if (!is_recorded_at(now) || now - enter_ns < policy.min_syscall_ns) return 0;
   const uint64_t user_stack = policy.syscall_stacks ? capture_user_stack(ctx, kSyscallSlot) : 0;
   struct SyscallRecord *record = reserve(sizeof(*record));
-  if (!record) return 0;
-  fill_head(&record->head, kSyscallRecord, now, task->pid);
-  record->enter_ns = enter_ns;
-  record->result = result;
-  record->user_stack = user_stack;
-  record->number = state->syscall_number;
-  record->operation = state->syscall_operation;
-  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  if (record) {
+    fill_head(&record->head, kSyscallRecord, now, task->pid);
+    record->enter_ns = enter_ns;
+    record->result = result;
+    record->user_stack = user_stack;
+    record->number = state->syscall_number;
+    record->operation = state->syscall_operation;
+    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  }
+  end_run(kExitMeter, now);
   return 0;
 }
 
@@ -99,12 +102,13 @@ int BPF_PROG(on_counted_exit, struct pt_regs *regs, long result) {
   if (result < 0 && result >= -kMaxError) key.error = (uint32_t)-result;
   bpf_probe_read_kernel_str(key.process, sizeof(key.process), task->group_leader->comm);
   struct CallCount *count = count_of(&key);
-  if (!count) {
+  if (count) {
+    count->calls += 1;
+    count->dur_ns += dur_ns;
+  } else {
     COUNT(lost_records, 1);
-    return 0;
   }
-  count->calls += 1;
-  count->dur_ns += dur_ns;
+  end_run(kExitMeter, now);
   return 0;
 }
 

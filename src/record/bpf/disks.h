@@ -67,6 +67,7 @@ int BPF_PROG(on_issue, struct request *request) {
   }
   const uint64_t key = (uint64_t)request;
   bpf_map_update_elem(&requests, &key, &issued, BPF_ANY);
+  end_run(kBlockMeter, now);
   return 0;
 }
 
@@ -97,6 +98,7 @@ int BPF_PROG(on_complete, struct request *request, int error, unsigned int bytes
     bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
   }
   bpf_map_delete_elem(&requests, &key);
+  end_run(kBlockMeter, now);
   return 0;
 }
 

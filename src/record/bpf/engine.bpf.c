@@ -5,10 +5,10 @@
 // records.h says what goes into the ring; the recorder (bpf_engine.cc) loads,
 // steers and reads.
 //
-// A wait is one record, made when the thread gets a CPU again. Its stacks are
-// taken at the switch-out if every wait is recorded. If only long ones are, few
-// of those begun are worth a stack, so they are taken late: the kernel's from
-// the sleeping thread at its switch-in, the user's when its system call returns.
+// A wait is one record, made when the thread gets a CPU again. The user part of
+// its stack is taken at the switch-out, when the thread's memory is at hand, the
+// kernel's at the switch-in, from the sleeping thread: of a wait that is too short
+// to be recorded it is never taken.
 #include "architecture.h"
 #include "disks.h"
 #include "maps.h"
@@ -166,7 +166,15 @@ static __always_inline void tell_gone(struct ThreadState *state, uint64_t now, u
   bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid, uint64_t now) {
+// Where only long waits are recorded, that somebody was preempted is, too, but not
+// where.
+static __always_inline bool is_worth_a_stack(bool was_runnable) {
+  return !was_runnable || policy.min_wait_ns == 0;
+}
+
+// `slept`: its registers are as it left them.
+static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid, uint64_t now,
+                                    bool slept) {
   struct ThreadState *state = state_of(task, false, now);
   if (!state) return;
   const uint32_t tid = task->pid;
@@ -182,13 +190,9 @@ static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid,
     if (now - state->told_ns > kTellLeftOutNs) tell_left_out(state, tid, now, true);
   } else {
     if (!state->holder_tid) state->holder_tid = prev_tid;
-    if (!(state->flags & (kWasRunnable | kNewThread))) {
-      if (!state->kernel_stack) state->kernel_stack = capture_kernel_stack_of(task, kSwitchSlot);
-      if (!state->user_stack && policy.user_stacks && policy.min_wait_ns &&
-          !is_kernel_thread(task) && user_registers(task).in_syscall) {
-        state->flags |= kUserStackLate;
-        state->want_user_stack = 1;
-      }
+    if (!(state->flags & kNewThread) && is_worth_a_stack(state->flags & kWasRunnable) &&
+        !state->kernel_stack && slept) {
+      state->kernel_stack = recall_kernel_stack_of(task, kSwitchSlot);
     }
     struct WaitRecord *record = 0;
     if (tell_left_out(state, tid, state->out_ns, false)) record = reserve(sizeof(*record));
@@ -214,7 +218,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint3
   struct ThreadState *state = state_of(task, true, now);
   if (!state) return;
   // It was believed to sleep: the switch-in came just before the recording.
-  if (state->out_ns) get_cpu(task, 0, now);
+  if (state->out_ns) get_cpu(task, 0, now, false);
   const uint64_t ran_ns = since(now, state->in_ns);
   state->run_ns += ran_ns;
   COUNT(busy_ns, ran_ns);
@@ -233,12 +237,10 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint3
   state->holder_tid = runnable ? next_tid : 0;
   state->user_stack = 0;
   state->kernel_stack = 0;
-  const bool eager = policy.min_wait_ns == 0;
-  if (eager) state->kernel_stack = capture_kernel_stack(ctx, kSwitchSlot, false);
-  // A page fault returns by no system call at which to take the stack later.
-  if (!is_kernel_thread(task) && (eager || (!runnable && !user_registers(task).in_syscall))) {
-    state->user_stack = capture_user_stack(ctx, kSwitchSlot);
-  }
+  if (is_kernel_thread(task) || !is_worth_a_stack(runnable)) return;
+  // Who is interrupted is so anywhere, and hardly twice in one place.
+  state->user_stack = user_registers(task).in_syscall ? recall_user_stack(ctx, kSwitchSlot)
+                                                      : capture_user_stack(ctx, kSwitchSlot);
 }
 
 SEC("tp_btf/sched_switch")
@@ -246,7 +248,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
   const uint64_t now = bpf_ktime_get_ns();
   if (!is_recorded_at(now)) return 0;
   if (prev->pid && is_target(prev)) leave_cpu(ctx, prev, next->pid, now, preempt);
-  if (next->pid && is_target(next)) get_cpu(next, prev->pid, now);
+  if (next->pid && is_target(next)) get_cpu(next, prev->pid, now, true);
+  end_run(kSwitchMeter, now);
   return 0;
 }
 
@@ -277,27 +280,32 @@ static __always_inline void note_waker(void *ctx, struct ThreadState *state, uin
     state->waker_kernel_stack = capture_kernel_stack(ctx, kWakingSlot, hard || soft);
   }
   if (policy.waker_stacks && !hard && current->pid && !is_kernel_thread(current)) {
-    state->waker_user_stack = capture_user_stack(ctx, kWakingSlot);
+    state->waker_user_stack = recall_user_stack(ctx, kWakingSlot);
   }
 }
 
-SEC("tp_btf/sched_waking")
-int BPF_PROG(on_waking, struct task_struct *task) {
-  const uint64_t now = bpf_ktime_get_ns();
-  if (!is_recorded_at(now) || !is_target(task)) return 0;
+static __always_inline void wake(void *ctx, struct task_struct *task, uint64_t now) {
   struct ThreadState *state = state_of(task, task->on_cpu, now);
-  if (!state) return 0;
+  if (!state) return;
   if (!state->out_ns) {
     // It is about to wait, or thought better of it; the next switch tells.
     forget_wake_up(state);
     state->flags |= kWakeEarly;
     note_waker(ctx, state, now, policy.min_wait_ns == 0);
-    return 0;
+    return;
   }
-  if (state->wake_ns && !(state->flags & kWakeEarly)) return 0;
-  if (state->flags & kWasRunnable) return 0;
+  if (state->wake_ns && !(state->flags & kWakeEarly)) return;
+  if (state->flags & kWasRunnable) return;
   forget_wake_up(state);
   note_waker(ctx, state, now, now - state->out_ns >= policy.min_wait_ns);
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task) {
+  const uint64_t now = bpf_ktime_get_ns();
+  if (!is_recorded_at(now)) return 0;
+  if (is_target(task)) wake(ctx, task, now);
+  end_run(kWakingMeter, now);
   return 0;
 }
 
@@ -315,6 +323,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task) {
   state->flags = kNewThread;
   note_totals(state, task);
   note_waker(ctx, state, now, true);
+  end_run(kLifeMeter, now);
   return 0;
 }
 
@@ -338,8 +347,10 @@ static __always_inline void add_child(uint32_t tgid) {
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
+  const uint64_t now = bpf_ktime_get_ns();
   if (!whole_system && parent->tgid != child->tgid && is_target(parent)) add_child(child->tgid);
   if (is_target(child)) storage_of(child);
+  end_run(kLifeMeter, now);
   return 0;
 }
 
@@ -441,9 +452,8 @@ int on_sample(struct bpf_perf_event_data *ctx) {
   struct task_struct *task = bpf_get_current_task_btf();
   if (!is_within_recording(now) || !task->pid || !is_target(task)) return 0;
   // Who never loses the CPU is met here.
-  const struct ThreadState *state = is_recorded_at(now)
-                                        ? state_of(task, true, now)
-                                        : bpf_task_storage_get(&threads, task, 0, 0);
+  const struct ThreadState *state =
+      is_recorded_at(now) ? state_of(task, true, now) : bpf_task_storage_get(&threads, task, 0, 0);
   // Its last record is made.
   if (state && state->gone) return 0;
   const uint64_t kernel_stack = capture_kernel_stack(ctx, kSampleSlot, false);
@@ -454,27 +464,13 @@ int on_sample(struct bpf_perf_event_data *ctx) {
   record->kernel_stack = kernel_stack;
   record->user_stack = user_stack;
   bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  end_run(kSampleMeter, now);
   return 0;
 }
 
 // ---- system calls -----------------------------------------------------------
 
 #include "calls.h"
-
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_late_stack, struct pt_regs *regs, long result) {
-  struct task_struct *task = bpf_get_current_task_btf();
-  struct ThreadState *state = bpf_task_storage_get(&threads, task, 0, 0);
-  if (!state || !state->want_user_stack) return 0;
-  state->want_user_stack = 0;
-  const uint64_t user_stack = capture_user_stack(ctx, kSyscallSlot);
-  struct LateStackRecord *record = reserve(sizeof(*record));
-  if (!record) return 0;
-  fill_head(&record->head, kLateStackRecord, bpf_ktime_get_ns(), task->pid);
-  record->user_stack = user_stack;
-  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-  return 0;
-}
 
 // ---- what a pause hides -----------------------------------------------------
 

@@ -74,8 +74,18 @@ struct sched_info {
   unsigned long long run_delay;
 };
 
+// Where a thread that does not run left its stack.
+struct cpu_context {
+  unsigned long sp;
+};
+struct thread_struct {
+  struct cpu_context cpu_context;  // arm64
+  unsigned long sp;                // x86-64
+};
+
 struct task_struct {
   struct thread_info thread_info;
+  struct thread_struct thread;
   unsigned int __state;
   unsigned int flags;
   int on_cpu;

@@ -63,8 +63,7 @@ struct ThreadState {
   uint16_t out_cpu;
   uint8_t known;  // all of the above is valid
   uint8_t flags;  // WaitFlag
-  uint8_t want_user_stack;
-  uint8_t gone;  // it has had its last switch-out
+  uint8_t gone;   // it has had its last switch-out
 };
 
 struct {
@@ -100,6 +99,22 @@ static __always_inline struct Counters *cpu_counters(void) {
     struct Counters *counters_ = cpu_counters(); \
     if (counters_) counters_->field += (amount); \
   } while (0)
+
+// Not a divisor of anything: threads take turns, and each is to be met.
+enum { kTimedRun = 13 };
+
+static __always_inline void end_run(uint32_t meter_kind, uint64_t begin_ns) {
+  struct Counters *counters_of_cpu = cpu_counters();
+  if (!counters_of_cpu) return;
+  struct Meter *meter = &counters_of_cpu->meters[meter_kind];
+  meter->runs += 1;
+  if (meter->untimed) {
+    meter->untimed -= 1;
+    return;
+  }
+  meter->untimed = kTimedRun - 1;
+  meter->run_ns += (bpf_ktime_get_ns() - begin_ns) * kTimedRun;
+}
 
 static __always_inline void count_stack(void) { COUNT(stacks, 1); }
 static __always_inline void count_new_stack(void) { COUNT(new_stacks, 1); }

@@ -69,6 +69,7 @@ int on_probe(struct pt_regs *ctx) {
   record->tgid = task->tgid;
   record->pad = 0;
   bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  end_run(kProbeMeter, now);
   return 0;
 }
 

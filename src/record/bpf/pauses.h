@@ -79,7 +79,6 @@ static __always_inline void catch_up(struct ThreadState *state, struct task_stru
   state->waker_kernel_stack = 0;
   state->holder_tid = 0;
   state->syscall_ns = 0;
-  state->want_user_stack = 0;
   if (on_cpu) {
     state->in_ns = state->in_ns > until_ns ? state->in_ns : until_ns;
     state->out_ns = 0;

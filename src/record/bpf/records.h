@@ -28,6 +28,7 @@ enum {
   kMaxStackFrames = 127,
   kMaxMarkBytes = 256,
   kMaxIrqRanges = 16,
+  kKernelPlaces = 256,  // where kernel stacks are remembered, for every CPU
   kNameBytes = 16,
 };
 
@@ -37,7 +38,6 @@ enum RecordType {
   kSampleRecord = 3,
   kGoneRecord = 4,
   kStackRecord = 5,
-  kLateStackRecord = 6,
   kSyscallRecord = 7,
   kBlockRecord = 8,
   kMarkRecord = 9,
@@ -59,7 +59,6 @@ enum WaitFlag {
   kNewThread = 1 << 2,      // its first time on a CPU
   kWakeHardIrq = 1 << 3,    // woken from a hard interrupt
   kWakeSoftIrq = 1 << 4,    // woken while a soft interrupt was served
-  kUserStackLate = 1 << 5,  // its user stack follows as a LateStackRecord
   kWakeEarly = 1 << 6,      // the waking came before the switch-out
   kSwitchOutLost = 1 << 7,  // out_ns is not known, and in its place the last switch-in
 };
@@ -107,12 +106,6 @@ struct StackRecord {
   uint32_t tgid;  // whose addresses; 0: the kernel's
   uint32_t count;
   uint64_t addresses[kMaxStackFrames];  // leaf first, only `count` of them
-};
-
-// The user stack of the waits since the thread entered the kernel.
-struct LateStackRecord {
-  struct RecordHead head;
-  uint64_t user_stack;
 };
 
 struct SyscallRecord {
@@ -201,6 +194,25 @@ struct Policy {
   uint32_t pauses;  // so far; a thread's state is of the time before, or after, the last
 };
 
+// What programs cost is measured by themselves, of one run in a few: to have the
+// kernel do it (BPF_ENABLE_STATS) costs each run two more looks at the clock.
+enum MeterKind {
+  kSwitchMeter,
+  kWakingMeter,
+  kSampleMeter,
+  kEnterMeter,
+  kExitMeter,
+  kBlockMeter,
+  kLifeMeter,
+  kProbeMeter,
+  kMeters,
+};
+struct Meter {
+  uint64_t runs;
+  uint64_t run_ns;   // in all, by those that were timed
+  uint64_t untimed;  // runs until the next one is
+};
+
 // One for every CPU.
 struct Counters {
   uint64_t records;
@@ -213,6 +225,7 @@ struct Counters {
   uint64_t left_out;
   uint64_t busy_ns;  // CPU time of the recorded threads, as far as they have left the CPU
   uint64_t ring_bytes;
+  struct Meter meters[kMeters];
 };
 
 #ifdef __cplusplus

@@ -14,6 +14,7 @@
 #define CULPRIT_RECORD_BPF_STACKS_H_
 
 #include "maps.h"
+#include "remembered_kernel.h"
 #include "unwind.h"
 
 enum ScratchSlot {
@@ -58,8 +59,9 @@ static __noinline uint32_t frames_of_interrupt(struct StackRecord *stack, uint32
   return count;
 }
 
+// `told`: the recorder has surely heard of it.
 static __noinline uint64_t name_stack(struct StackRecord *stack, uint32_t count, uint64_t seed,
-                                      uint32_t tgid) {
+                                      uint32_t tgid, bool *told) {
   if (!stack) return 0;
   if (count > kMaxStackFrames) count = kMaxStackFrames;
   uint64_t id = seed + 0x9e3779b97f4a7c15ull;
@@ -70,7 +72,10 @@ static __noinline uint64_t name_stack(struct StackRecord *stack, uint32_t count,
   }
   if (id == 0) id = 1;
   count_stack();
-  if (bpf_map_lookup_elem(&told_stacks, &id)) return id;
+  if (bpf_map_lookup_elem(&told_stacks, &id)) {
+    *told = true;
+    return id;
+  }
   fill_head(&stack->head, kStackRecord, bpf_ktime_get_ns(), (uint32_t)bpf_get_current_pid_tgid());
   stack->id = id;
   stack->tgid = tgid;
@@ -81,9 +86,10 @@ static __noinline uint64_t name_stack(struct StackRecord *stack, uint32_t count,
   if (bytes > sizeof(struct StackRecord)) bytes = sizeof(struct StackRecord);
   // Only what was really told counts as told.
   if (put(stack, bytes)) {
-    const uint8_t told = 1;
-    bpf_map_update_elem(&told_stacks, &id, &told, BPF_ANY);
+    const uint8_t member = 1;
+    bpf_map_update_elem(&told_stacks, &id, &member, BPF_ANY);
     count_new_stack();
+    *told = true;
   }
   return id;
 }
@@ -102,7 +108,8 @@ static __always_inline uint64_t capture_kernel_stack(void *ctx, uint32_t slot, b
   }
   uint32_t count = (uint32_t)bytes / sizeof(uint64_t);
   if (interrupt) count = frames_of_interrupt(stack, count);
-  return name_stack(stack, count, 0, 0);
+  bool told = false;
+  return name_stack(stack, count, 0, 0, &told);
 }
 
 // Of a thread that does not run.
@@ -114,7 +121,42 @@ static __always_inline uint64_t capture_kernel_stack_of(struct task_struct *task
     count_failed_stack();
     return 0;
   }
-  return name_stack(stack, (uint32_t)bytes / sizeof(uint64_t), 0, 0);
+  bool told = false;
+  return name_stack(stack, (uint32_t)bytes / sizeof(uint64_t), 0, 0, &told);
+}
+
+// The same where threads come again and again.
+static __always_inline uint64_t recall_kernel_stack_of(struct task_struct *task, uint32_t slot) {
+  const uint32_t zero = 0;
+  struct StackRecord *stack = scratch_of(slot);
+  struct KernelWords *raw = bpf_map_lookup_elem(&kernel_words, &zero);
+  if (!stack || !raw || !policy.kernel_stacks) return 0;
+  if (!remember_stacks) return capture_kernel_stack_of(task, slot);
+  // A pointer that is stored and read again is a number to the verifier.
+  *(volatile uint64_t *)&raw->entry = (uint64_t)bpf_task_pt_regs(task);
+  raw->leaf = kernel_stack_pointer(task);
+  const struct UserRegisters user = user_registers(task);
+  const uint64_t key = kernel_place(task, &user, 0);
+  struct RememberedKernelStack *memory = remembered_kernel_at(key);
+  if (!memory || !copy_kernel_stack(raw)) return capture_kernel_stack_of(task, slot);
+  if (memory->id && memory->key == key && frames_stand(memory, raw)) {
+    memory->misses = 0;
+    count_stack();
+    return memory->id;
+  }
+  const long bytes = bpf_get_task_stack(task, stack->addresses, sizeof(stack->addresses), 0);
+  if (bytes <= 0) {
+    count_failed_stack();
+    return 0;
+  }
+  bool told = false;
+  const uint32_t count = (uint32_t)bytes / sizeof(uint64_t);
+  const uint64_t id = name_stack(stack, count, 0, 0, &told);
+  if (told && is_worth_remembering(memory)) {
+    memory->key = key;
+    memory->id = find_frames(memory, raw, stack, 0, count) ? id : 0;
+  }
+  return id;
 }
 
 static __always_inline uint32_t frames_by_pointers(void *ctx, struct StackRecord *stack) {
@@ -123,25 +165,57 @@ static __always_inline uint32_t frames_by_pointers(void *ctx, struct StackRecord
   return bytes <= 0 ? 0 : (uint32_t)bytes / sizeof(uint64_t);
 }
 
+static __always_inline uint64_t name_user_stack(struct StackRecord *stack, uint32_t count,
+                                                struct task_struct *task, bool *told) {
+  if (!count) {
+    count_failed_stack();
+    return 0;
+  }
+  return name_stack(stack, count, user_seed(task), task->tgid, told);
+}
+
 // Of the current thread, which must not be a kernel thread.
 static __always_inline uint64_t capture_user_stack(void *ctx, uint32_t slot) {
   struct StackRecord *stack = scratch_of(slot);
+  bool told = false;
   if (!stack || !policy.user_stacks) return 0;
-  uint32_t count = unwind_tables ? walk_user_stack(stack) : 0;
+  uint32_t count = unwind_tables ? walk_user_stack(stack, 0) : 0;
   if (!count) {
     count = frames_by_pointers(ctx, stack);
   } else if (unwind_compare) {
     struct StackRecord *other = scratch_of(slot + kScratchSlots);
     if (other) compare_stacks(stack, count, other, frames_by_pointers(ctx, other));
   }
-  if (!count) {
-    count_failed_stack();
-    return 0;
-  }
-  // Equal addresses mean different code in another process, and after exec.
+  return name_user_stack(stack, count, bpf_get_current_task_btf(), &told);
+}
+
+// The same where threads come again and again; only for programs that cannot
+// interrupt each other.
+static __always_inline uint64_t recall_user_stack(void *ctx, uint32_t slot) {
   struct task_struct *task = bpf_get_current_task_btf();
-  const uint64_t seed = ((uint64_t)task->tgid << 32) ^ task->self_exec_id;
-  return name_stack(stack, count, seed, task->tgid);
+  const uint32_t tgid = task->tgid;
+  if (!remember_stacks || !unwind_tables || unwind_compare || !policy.user_stacks) {
+    return capture_user_stack(ctx, slot);
+  }
+  const struct UnwindProcess *process = bpf_map_lookup_elem(&unwind_processes, &tgid);
+  if (!process || !process->count) return capture_user_stack(ctx, slot);
+  const uint32_t version = process->version;
+  const struct UserRegisters registers = user_registers(task);
+  const uint64_t seed = user_seed(task);
+  struct RememberedStack *memory = remembered_at(&registers, seed);
+  struct StackRecord *stack = scratch_of(slot);
+  if (!memory || !stack) return 0;
+  if (is_remembered(memory, &registers, seed, version)) {
+    count_stack();
+    count_walk(memory->frames, memory->complete, memory->guesses, 1);
+    return memory->id;
+  }
+  begin_to_remember(memory, &registers, seed, version);
+  bool told = false;
+  const uint32_t count = walk_user_stack(stack, memory);
+  const uint64_t id = name_user_stack(stack, count, task, &told);
+  if (told && memory->count <= kRememberedWords) memory->id = id;
+  return id;
 }
 
 #endif  // CULPRIT_RECORD_BPF_STACKS_H_

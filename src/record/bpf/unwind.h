@@ -14,6 +14,7 @@
 
 #include "architecture.h"
 #include "maps.h"
+#include "remembered.h"
 #include "unwind_layout.h"
 
 const volatile uint32_t unwind_tables = 0;
@@ -85,6 +86,7 @@ struct UnwindState {
   uint64_t stack_pointer;  // or, if it is not known, the least it can be
   uint64_t frame_pointer;
   uint64_t link_register;    // 0: not known any more
+  uint64_t frame_address;    // where frame_pointer was read; 0: in the register
   struct UnwindRange range;  // where the last frame was; empty at first
   uint32_t tgid;
   uint32_t first;
@@ -201,7 +203,7 @@ static __always_inline bool read_user(void *to, uint32_t bytes, uint64_t address
 
 // 1: there is a caller, and state is its; 0: the walk is over.
 static __always_inline int go_to(struct UnwindState *state, uint64_t return_address,
-                                 uint64_t stack_pointer, uint64_t frame_pointer) {
+                                 uint64_t stack_pointer) {
   return_address = without_signature(return_address);
   if (!return_address) {
     state->complete = 1;
@@ -209,17 +211,36 @@ static __always_inline int go_to(struct UnwindState *state, uint64_t return_addr
   }
   state->program_counter = return_address;
   state->stack_pointer = stack_pointer;
-  state->frame_pointer = frame_pointer;
   state->link_register = 0;
   state->exact = 0;
   return 1;
 }
 
+// The frame pointer is about to be believed. Many are carried along and never are:
+// what a register holds that is used for something else is not worth remembering.
+static __always_inline void believe_frame_pointer(const struct UnwindState *state,
+                                                  struct RememberedStack *memory) {
+  if (!memory) return;
+  if (state->frame_address) {
+    remember_word(memory, state->frame_address, state->frame_pointer);
+  } else {
+    memory->uses_frame_pointer = 1;
+  }
+}
+
+static __always_inline void set_frame_pointer(struct UnwindState *state, uint64_t value,
+                                              uint64_t address) {
+  state->frame_pointer = value;
+  state->frame_address = address;
+}
+
 // Frame pointers lead up the stack; what does not is no frame pointer.
-static __always_inline int step_by_frame_pointer(struct UnwindState *state) {
+static __always_inline int step_by_frame_pointer(struct UnwindState *state,
+                                                 struct RememberedStack *memory) {
   const uint64_t frame = state->frame_pointer;
   uint64_t saved[2] = {};
   state->trusted = 0;
+  believe_frame_pointer(state, memory);
   if (!frame) {
     state->complete = 1;
     return 0;
@@ -229,11 +250,15 @@ static __always_inline int step_by_frame_pointer(struct UnwindState *state) {
   }
   state->guesses += 1;
   state->has_stack_pointer = kFrameEndsAtPointer;
-  return go_to(state, saved[1], frame + sizeof(saved), saved[0]);
+  remember_word(memory, frame + sizeof(saved[0]), saved[1]);
+  set_frame_pointer(state, saved[0], frame);
+  return go_to(state, saved[1], frame + sizeof(saved));
 }
 
-static __always_inline int step_out_of_signal(struct UnwindState *state) {
+static __always_inline int step_out_of_signal(struct UnwindState *state,
+                                              struct RememberedStack *memory) {
   struct UserRegisters saved = {};
+  do_not_remember(memory);
   if (!read_signal_frame(state->stack_pointer, &saved)) return 0;
   if (!saved.program_counter) return 0;
   state->program_counter = saved.program_counter;
@@ -247,7 +272,8 @@ static __always_inline int step_out_of_signal(struct UnwindState *state) {
 
 // The canonical frame address; 0: it cannot be found.
 static __always_inline uint64_t frame_address(const struct UnwindState *state,
-                                              const struct UnwindRule *rule) {
+                                              const struct UnwindRule *rule,
+                                              struct RememberedStack *memory) {
   const int64_t offset = rule->cfa_offset;
   uint64_t address = state->stack_pointer + offset;
   if (rule->cfa == kCfaStack) return address;
@@ -256,38 +282,51 @@ static __always_inline uint64_t frame_address(const struct UnwindState *state,
   }
   if (rule->cfa == kCfaFrame || rule->cfa == kCfaFrameDeref) {
     address = state->frame_pointer + offset;
+    believe_frame_pointer(state, memory);
   }
   if (rule->cfa == kCfaFrame) return address;
   uint64_t word = 0;
-  return read_user(&word, sizeof(word), address) ? word + rule->extra : 0;
+  if (!read_user(&word, sizeof(word), address)) return 0;
+  remember_word(memory, address, word);
+  return word + rule->extra;
 }
 
-static __always_inline int step_by_rule(struct UnwindState *state, const struct UnwindRule *rule) {
-  const uint64_t cfa = frame_address(state, rule);
+static __always_inline int step_by_rule(struct UnwindState *state, const struct UnwindRule *rule,
+                                        struct RememberedStack *memory) {
+  const uint64_t cfa = frame_address(state, rule, memory);
   // Stacks grow down: a caller's is never below.
   if (cfa < state->stack_pointer) return 0;
-  uint64_t frame = state->frame_pointer;
+  const uint64_t frame = state->frame_pointer;
   uint64_t pair[2] = {};
   const int64_t return_offset = rule->return_offset;
   const int64_t frame_offset = rule->frame_offset;
   if (rule->return_place == kPlaceCfa && rule->frame_place == kPlaceCfa &&
       return_offset == frame_offset + 8) {
     if (!read_user(pair, sizeof(pair), cfa + frame_offset)) return 0;
-    return go_to(state, pair[1], cfa, pair[0]);
+    remember_word(memory, cfa + return_offset, pair[1]);
+    set_frame_pointer(state, pair[0], cfa + frame_offset);
+    return go_to(state, pair[1], cfa);
+  }
+  if (rule->frame_place == kPlaceFrame || rule->return_place == kPlaceFrame) {
+    believe_frame_pointer(state, memory);
   }
   if (rule->frame_place == kPlaceCfa || rule->frame_place == kPlaceFrame) {
-    const uint64_t base = rule->frame_place == kPlaceCfa ? cfa : frame;
-    if (!read_user(&frame, sizeof(frame), base + frame_offset)) return 0;
+    const uint64_t address = (rule->frame_place == kPlaceCfa ? cfa : frame) + frame_offset;
+    if (!read_user(&pair[1], sizeof(pair[1]), address)) return 0;
+    set_frame_pointer(state, pair[1], address);
   } else if (rule->frame_place == kPlaceUnknown) {
-    frame = 1;  // what is not aligned is believed by nobody
+    // What is not aligned is believed by nobody.
+    set_frame_pointer(state, 1, 0);
   }
   if (rule->return_place == kPlaceSame) {
+    if (memory) memory->uses_link_register = 1;
     if (!state->link_register) return 0;
-    return go_to(state, state->link_register, cfa, frame);
+    return go_to(state, state->link_register, cfa);
   }
-  const uint64_t base = rule->return_place == kPlaceCfa ? cfa : state->frame_pointer;
-  if (!read_user(pair, sizeof(pair[0]), base + return_offset)) return 0;
-  return go_to(state, pair[0], cfa, frame);
+  const uint64_t address = (rule->return_place == kPlaceCfa ? cfa : frame) + return_offset;
+  if (!read_user(pair, sizeof(pair[0]), address)) return 0;
+  remember_word(memory, address, pair[0]);
+  return go_to(state, pair[0], cfa);
 }
 
 static __always_inline bool needs_stack_pointer(const struct UnwindRule *rule) {
@@ -295,7 +334,7 @@ static __always_inline bool needs_stack_pointer(const struct UnwindRule *rule) {
 }
 
 // From a frame to its caller: 1; 0: there is none, or none can be found.
-__noinline int step_to_caller(struct UnwindState *state) {
+__noinline int step_to_caller(struct UnwindState *state, struct RememberedStack *memory) {
   if (!state) return 0;
   // A call may be the last instruction of a function, and return behind it.
   const uint64_t address = state->program_counter - (state->exact ? 0 : 1);
@@ -305,32 +344,54 @@ __noinline int step_to_caller(struct UnwindState *state) {
   } else if (state->trusted) {
     ask_about_process(state->tgid);
   }
-  if (!number) return step_by_frame_pointer(state);
+  if (!number) return step_by_frame_pointer(state, memory);
   const struct UnwindRule *rule = bpf_map_lookup_elem(&unwind_rules, &number);
-  if (!rule || rule->cfa == kCfaUnknown) return step_by_frame_pointer(state);
+  if (!rule || rule->cfa == kCfaUnknown) return step_by_frame_pointer(state, memory);
   if (rule->return_place == kPlaceEnd) {
     state->complete = 1;
     return 0;
   }
-  if (!state->has_stack_pointer && needs_stack_pointer(rule)) return step_by_frame_pointer(state);
-  if (rule->cfa == kCfaSignal) return step_out_of_signal(state);
+  if (!state->has_stack_pointer && needs_stack_pointer(rule)) {
+    return step_by_frame_pointer(state, memory);
+  }
+  if (rule->cfa == kCfaSignal) return step_out_of_signal(state, memory);
   state->has_stack_pointer = 1;
-  return step_by_rule(state, rule);
+  return step_by_rule(state, rule, memory);
+}
+
+static __always_inline void count_walk(uint32_t frames, uint32_t complete, uint32_t guesses,
+                                       uint32_t recalled) {
+  const uint32_t zero = 0;
+  struct UnwindCounters *counters = bpf_map_lookup_elem(&unwind_counters, &zero);
+  if (!counters) return;
+  counters->walked += 1;
+  counters->complete += complete;
+  counters->frames += frames;
+  counters->guessed += guesses;
+  counters->recalled += recalled;
+}
+
+// Equal addresses mean different code in another process, and after exec.
+static __always_inline uint64_t user_seed(struct task_struct *task) {
+  return ((uint64_t)task->tgid << 32) ^ task->self_exec_id;
+}
+
+static __always_inline const struct UnwindProcess *tables_of(uint32_t tgid) {
+  const struct UnwindProcess *process = bpf_map_lookup_elem(&unwind_processes, &tgid);
+  if (process && process->count) return process;
+  COUNT_UNWIND(unlisted, 1);
+  ask_about_process(tgid);
+  return 0;
 }
 
 // The number of frames of the current thread's user stack; 0: nothing is known of
-// its process yet.
-__noinline int walk_user_stack(struct StackRecord *stack) {
+// its process yet. `memory`, if not null, is of this place and empty.
+__noinline int walk_user_stack(struct StackRecord *stack, struct RememberedStack *memory) {
   struct task_struct *task = bpf_get_current_task_btf();
   if (!stack) return 0;
   struct UnwindState state = {.tgid = task->tgid, .exact = 1, .trusted = 1, .has_stack_pointer = 1};
-  const uint32_t tgid = state.tgid;
-  const struct UnwindProcess *process = bpf_map_lookup_elem(&unwind_processes, &tgid);
-  if (!process || !process->count) {
-    COUNT_UNWIND(unlisted, 1);
-    ask_about_process(tgid);
-    return 0;
-  }
+  const struct UnwindProcess *process = tables_of(state.tgid);
+  if (!process) return 0;
   state.first = process->first;
   state.count = process->count;
   const struct UserRegisters registers = user_registers(task);
@@ -342,16 +403,14 @@ __noinline int walk_user_stack(struct StackRecord *stack) {
   for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
     stack->addresses[i] = state.program_counter;
     count = i + 1;
-    if (!step_to_caller(&state)) break;
+    if (!step_to_caller(&state, memory)) break;
   }
-  const uint32_t zero = 0;
-  struct UnwindCounters *counters = bpf_map_lookup_elem(&unwind_counters, &zero);
-  if (counters) {
-    counters->walked += 1;
-    counters->complete += state.complete;
-    counters->frames += count;
-    counters->guessed += state.guesses;
+  if (memory) {
+    memory->frames = count;
+    memory->guesses = state.guesses;
+    memory->complete = state.complete;
   }
+  count_walk(count, state.complete, state.guesses, 0);
   return count;
 }
 
@@ -411,9 +470,11 @@ int BPF_PROG(on_fork_of_code, struct task_struct *parent, struct task_struct *ch
 // of the recorder.
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec_of_code, struct task_struct *task) {
+  const uint64_t now = bpf_ktime_get_ns();
   const uint32_t tgid = task->tgid;
   bpf_map_delete_elem(&unwind_processes, &tgid);
   if (is_target(task)) ask_about_process(tgid);
+  end_run(kLifeMeter, now);
   return 0;
 }
 

@@ -78,6 +78,8 @@ struct UnwindProcess {
   uint32_t first;
   uint32_t count;
   uint64_t ask_after_ns;  // not before this time does the walker ask about it again
+  uint32_t version;       // of the list: another for every list ever made
+  uint32_t pad;
 };
 
 // The walker asks for a process to be looked at: it has no ranges, or code was met
@@ -95,6 +97,7 @@ struct UnwindCounters {
   uint64_t guessed;   // frames found by frame pointers
   uint64_t unlisted;  // stacks of processes without ranges: walked by frame pointers
   uint64_t asked;     // requests
+  uint64_t recalled;  // of those walked: found where they were found before (remembered.h)
   // Only when asked to compare: against the kernel's walk by frame pointers.
   uint64_t same;
   uint64_t no_caller;  // frame pointers miss the leaf's caller, else the same

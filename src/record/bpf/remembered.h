@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause OR GPL-2.0-only
+//
+// User stacks that were walked before. Where a walk leads is decided by the
+// registers that it begins with, the tables, and the words of the stack that it
+// believes. Who finds all of these as they were has the same stack, and need not
+// walk: a look at a word costs a fifth of a step. Nothing is taken on trust, so a
+// remembered stack is always the one that a walk would find.
+//
+// Threads come back to the same places to wait and to wake others; a place is
+// remembered by its program counter and stack pointer, the last one of those that
+// fall on one entry. Every CPU has entries of its own, and only programs that
+// cannot interrupt each other use them (on_switch, on_waking: interrupts are off).
+#ifndef CULPRIT_RECORD_BPF_REMEMBERED_H_
+#define CULPRIT_RECORD_BPF_REMEMBERED_H_
+
+#include "architecture.h"
+#include "maps.h"
+
+enum { kRememberedWords = 40 };
+
+struct RememberedWord {
+  uint64_t address;
+  uint64_t value;
+};
+
+struct RememberedStack {
+  uint64_t program_counter;
+  uint64_t stack_pointer;
+  uint64_t frame_pointer;
+  uint64_t link_register;
+  uint64_t seed;     // whose addresses
+  uint64_t id;       // 0: nothing is remembered here
+  uint32_t version;  // of the process's tables
+  uint32_t count;    // of words that the walk believed; too many: it is not remembered
+  uint32_t frames;
+  uint32_t guesses;
+  uint8_t complete;
+  uint8_t uses_frame_pointer;  // as it was in the register
+  uint8_t uses_link_register;
+  uint8_t pad[5];
+  struct RememberedWord words[kRememberedWords];
+};
+
+// By CPU, then by place. How many is set by the recorder.
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, uint32_t);
+  __type(value, struct RememberedStack);
+} remembered_stacks SEC(".maps");
+
+const volatile uint32_t remember_stacks = 1;  // else every one is walked
+const volatile uint32_t remembered_mask = 0;  // entries of a CPU, less one
+
+static __always_inline struct RememberedStack *remembered_at(const struct UserRegisters *now,
+                                                             uint64_t seed) {
+  uint64_t hash = (now->program_counter ^ seed) * 0x9e3779b97f4a7c15ull;
+  hash = (hash ^ now->stack_pointer) * 0xff51afd7ed558ccdull;
+  const uint32_t entries = remembered_mask + 1;
+  const uint32_t key =
+      bpf_get_smp_processor_id() * entries + ((uint32_t)(hash >> 40) & remembered_mask);
+  return bpf_map_lookup_elem(&remembered_stacks, &key);
+}
+
+static __always_inline void remember_word(struct RememberedStack *memory, uint64_t address,
+                                          uint64_t value) {
+  if (!memory) return;
+  const uint32_t count = memory->count;
+  if (count < kRememberedWords) {
+    memory->words[count].address = address;
+    memory->words[count].value = value;
+  }
+  memory->count = count + 1;
+}
+
+static __always_inline void do_not_remember(struct RememberedStack *memory) {
+  if (memory) memory->count = kRememberedWords + 1;
+}
+
+static __always_inline void begin_to_remember(struct RememberedStack *memory,
+                                              const struct UserRegisters *now, uint64_t seed,
+                                              uint32_t version) {
+  memory->id = 0;
+  memory->program_counter = now->program_counter;
+  memory->stack_pointer = now->stack_pointer;
+  memory->frame_pointer = now->frame_pointer;
+  memory->link_register = now->link_register;
+  memory->seed = seed;
+  memory->version = version;
+  memory->count = 0;
+  memory->uses_frame_pointer = 0;
+  memory->uses_link_register = 0;
+}
+
+// 1: all words are what they were.
+__noinline int words_stand(struct RememberedStack *memory) {
+  if (!memory) return 0;
+  for (uint32_t i = 0; i < kRememberedWords; ++i) {
+    if (i >= memory->count) break;
+    uint64_t value = 0;
+    if (bpf_probe_read_user(&value, sizeof(value), (const void *)memory->words[i].address) != 0) {
+      return 0;
+    }
+    if (value != memory->words[i].value) return 0;
+  }
+  return 1;
+}
+
+static __always_inline bool is_remembered(struct RememberedStack *memory,
+                                          const struct UserRegisters *now, uint64_t seed,
+                                          uint32_t version) {
+  return memory->id && memory->seed == seed && memory->version == version &&
+         memory->program_counter == now->program_counter &&
+         memory->stack_pointer == now->stack_pointer &&
+         (!memory->uses_frame_pointer || memory->frame_pointer == now->frame_pointer) &&
+         (!memory->uses_link_register || memory->link_register == now->link_register) &&
+         words_stand(memory);
+}
+
+#endif  // CULPRIT_RECORD_BPF_REMEMBERED_H_
