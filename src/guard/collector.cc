@@ -15,12 +15,26 @@ namespace culprit::guard {
 namespace {
 
 constexpr uint64_t kFindEveryRounds = 5;
+constexpr uint64_t kFirstRounds = 20;  // in which programs begin
 
 int64_t UnixTimeOf(uint64_t monotonic_ns) {
   timespec now = {};
   clock_gettime(CLOCK_REALTIME, &now);
   const int64_t unix_ns = static_cast<int64_t>(now.tv_sec) * kNsPerSecond + now.tv_nsec;
   return unix_ns - (static_cast<int64_t>(GuardClockNs()) - static_cast<int64_t>(monotonic_ns));
+}
+
+// A tail begins with its iteration, and each of its parts later.
+bool IsThatUnit(const OpenUnit& open, const wire::Violation& told) {
+  const auto kind = static_cast<wire::UnitKind>(told.unit_kind);
+  return open.tid == told.tid && open.kind == kind &&
+         (kind == wire::UnitKind::kTail ? open.begin_ns >= told.begin_ns
+                                        : open.begin_ns == told.begin_ns);
+}
+
+// Until when looks can be at it. A tail lasts longer than its parts take together.
+uint64_t EndOfUnit(const wire::Violation& violation) {
+  return std::max(violation.told_ns, violation.begin_ns + violation.wall_ns);
 }
 
 void AddCounters(const GuardedProcess& process, SessionTotals& totals) {
@@ -47,6 +61,7 @@ Collector::Collector(SessionFolder& session, const CollectorOptions& options)
 void Collector::Use(const Profile& profile, std::string_view plan) {
   profile_ = &profile;
   types_ = PlanTypes(plan);
+  min_similarity_ppm_ = PlanMinSimilarityPpm(plan);
 }
 
 void Collector::FindProcesses() {
@@ -66,7 +81,8 @@ void Collector::FindProcesses() {
 void Collector::Poll(const CollectorSink& sink) {
   const uint64_t now_ns = GuardClockNs();
   session_.Beat(now_ns);
-  if (rounds_++ % kFindEveryRounds == 0) FindProcesses();
+  if (rounds_ < kFirstRounds || rounds_ % kFindEveryRounds == 0) FindProcesses();
+  ++rounds_;
   std::vector<int64_t> ended;
   for (auto& [pid, member] : members_) {
     // Asked before its ring is emptied: nothing is written after the end.
@@ -74,6 +90,11 @@ void Collector::Poll(const CollectorSink& sink) {
     PollMember(member, sink, now_ns);
   }
   for (const int64_t pid : ended) Retire(pid);
+}
+
+void Collector::Finish(const CollectorSink& sink) {
+  FindProcesses();
+  Poll(sink);
 }
 
 // A server that forks for every client would fill the memory with their files.
@@ -96,9 +117,13 @@ void Collector::PollMember(Member& member, const CollectorSink& sink, uint64_t n
   RingSink ring;
   ring.violation = [&](const wire::Violation& violation) {
     if ((violation.flags & wire::Violation::kStillRunning) == 0) {
-      Take(member, violation, sink);
+      Take(member, WithStack(member, violation), sink);
     } else {
-      member.running.push_back({violation, violation, ReadThreadLife(pid, violation.tid)});
+      RunningUnit unit;
+      unit.violation = violation;
+      unit.first = violation;
+      unit.life = ReadThreadLife(pid, violation.tid);
+      member.running.push_back(unit);
     }
   };
   ring.samples = [&](std::span<const wire::Sample> samples) {
@@ -114,32 +139,58 @@ void Collector::PollMember(Member& member, const CollectorSink& sink, uint64_t n
 
 void Collector::Take(Member& member, const wire::Violation& violation, const CollectorSink& sink) {
   const UnitReport report = MakeReport(member, violation);
-  if (report.looked_ns > 0 && report.counted_ns() < report.threshold_ns) {
+  const bool known = report.state == UnitReport::State::kHungEnded;
+  if (!known && report.counted_ns() <= report.threshold_ns) {
     ++past_.withdrawn;
   } else if (sink.report) {
     sink.report(report);
   }
 }
 
-// A guard past the deadline speaks up at once and the unit's end no more, so how
-// long it took in the end is seen from here, to a round.
+// The end of a unit that a guard told of while it ran: with the stack of then.
+wire::Violation Collector::WithStack(Member& member, const wire::Violation& end) {
+  if ((end.flags & wire::Violation::kEndOfRunning) == 0) return end;
+  wire::Violation joined = end;
+  const auto told =
+      std::find_if(member.running.begin(), member.running.end(), [&](const RunningUnit& unit) {
+        return unit.first.tid == end.tid && unit.first.unit_kind == end.unit_kind &&
+               unit.first.begin_ns == end.begin_ns;
+      });
+  if (told == member.running.end()) return joined;
+  joined.frames = told->first.frames;
+  std::copy(std::begin(told->first.frame), std::end(told->first.frame), std::begin(joined.frame));
+  member.running.erase(told);
+  return joined;
+}
+
+// How long a unit takes that never comes to its end (its process is killed, it
+// leaves the loop) is seen from here, to a round.
 void Collector::SettleRunning(Member& member, const CollectorSink& sink, uint64_t now_ns) {
-  constexpr uint64_t kSameBeginNs = 100'000;
+  // One that has just ended may have its record behind what was read of the ring.
+  constexpr int kRoundsAfterEnd = 3;
   const int64_t pid = member.process->pid();
   const std::vector<OpenUnit> open = member.process->OpenUnits(now_ns);
   std::vector<RunningUnit> running;
   for (RunningUnit& unit : std::exchange(member.running, {})) {
     const wire::Violation& first = unit.first;
-    const auto found = std::find_if(open.begin(), open.end(), [&](const OpenUnit& other) {
-      return other.tid == first.tid && other.begin_ns + kSameBeginNs > first.begin_ns &&
-             first.begin_ns + kSameBeginNs > other.begin_ns;
-    });
-    if (found == open.end() || !member.process->alive()) {
+    const auto found = std::find_if(
+        open.begin(), open.end(), [&](const OpenUnit& other) { return IsThatUnit(other, first); });
+    if (found == open.end()) {
+      if (++unit.rounds_after_end < kRoundsAfterEnd && member.process->alive()) {
+        running.push_back(unit);
+      } else {
+        Take(member, unit.violation, sink);
+      }
+      continue;
+    }
+    if (!member.process->alive()) {
       Take(member, unit.violation, sink);
       continue;
     }
+    unit.rounds_after_end = 0;
     const ThreadLife life = ReadThreadLife(pid, first.tid);
-    unit.violation.wall_ns = std::max(unit.violation.wall_ns, found->elapsed_ns);
+    unit.violation.wall_ns =
+        std::max(unit.violation.wall_ns, found->begin_ns + found->elapsed_ns - first.begin_ns);
     if (life.cpu_ns >= unit.life.cpu_ns && life.run_delay_ns >= unit.life.run_delay_ns) {
       unit.violation.cpu_ns = first.cpu_ns + life.cpu_ns - unit.life.cpu_ns;
       unit.violation.run_delay_ns = first.run_delay_ns + life.run_delay_ns - unit.life.run_delay_ns;
@@ -202,7 +253,7 @@ UnitReport Collector::MakeReport(Member& member, const wire::Violation& violatio
   report.similarity_ppm = violation.similarity_ppm;
   report.ready_events = violation.ready;
   UnitWatch::Seen seen =
-      watch_.Take(report.pid, report.tid, report.begin_ns, report.begin_ns + report.wall_ns);
+      watch_.Take(report.pid, report.tid, report.kind, report.begin_ns, EndOfUnit(violation));
   if (seen.hung) report.state = UnitReport::State::kHungEnded;
   // A stopped thread neither runs nor is ready: no more than its blocked time can
   // be our doing, however long we waited for a CPU ourselves.
@@ -224,7 +275,7 @@ UnitReport Collector::MakeReport(Member& member, const HungUnit& hung) {
   report.tid = hung.unit.tid;
   report.process = member.name;
   // What it has done so far tells its type, as far as anything does.
-  const TypeGuess guess = GuessType(types_, hung.unit);
+  const TypeGuess guess = GuessType(types_, hung.unit, min_similarity_ppm_);
   FillType(guess.type, hung.unit.loop, report);
   report.similarity_ppm = guess.similarity_ppm;
   report.kind = hung.unit.kind;
@@ -235,6 +286,11 @@ UnitReport Collector::MakeReport(Member& member, const HungUnit& hung) {
   report.threshold_ns = guess.threshold_ns != 0 ? guess.threshold_ns : options_.hang.hang_ns;
   report.ready_events = hung.unit.ready;
   AddLooks(member, hung.looks, report);
+  for (const RunningUnit& unit : member.running) {
+    if (!IsThatUnit(hung.unit, unit.first)) continue;
+    report.stacks.push_back(Named(member, SeenStack::By::kGuard,
+                                  {unit.first.frame, unit.first.frame + unit.first.frames}, false));
+  }
   SortStacks(report.stacks);
   return report;
 }

@@ -47,7 +47,7 @@ struct SessionTotals {
   uint64_t hits = 0;
   uint64_t violations = 0;
   uint64_t suppressed = 0;  // not reported, by the bound on reports a second
-  uint64_t withdrawn = 0;   // slow only by our own looks
+  uint64_t withdrawn = 0;   // within their threshold in the end, or slow only by our looks
   uint64_t lost_records = 0;
   uint64_t lost_log_bytes = 0;
   uint64_t bad_records = 0;
@@ -62,6 +62,9 @@ class Collector {
   Collector(SessionFolder& session, const CollectorOptions& options);
 
   void Poll(const CollectorSink& sink);
+  // The last: takes also what processes left that came and went since the round
+  // before.
+  void Finish(const CollectorSink& sink);
   // The profile that gives types their names and the plan made from it; none
   // before the first call (training).
   void Use(const Profile& profile, std::string_view plan);
@@ -77,16 +80,18 @@ class Collector {
     wire::Violation violation = {};  // kept up to date while it runs
     wire::Violation first = {};      // as it came
     ThreadLife life;                 // then
+    int rounds_after_end = 0;        // in which no record of its end came
   };
   struct Member {
     std::unique_ptr<GuardedProcess> process;
     ProcessImage image;
     std::string name;
-    std::vector<RunningUnit> running;  // reported by a guard before their end
+    std::vector<RunningUnit> running;  // told of by a guard before their end
   };
   void FindProcesses();
   void Retire(int64_t pid);
   void Take(Member& member, const wire::Violation& violation, const CollectorSink& sink);
+  static wire::Violation WithStack(Member& member, const wire::Violation& end);
   void SettleRunning(Member& member, const CollectorSink& sink, uint64_t now_ns);
   void PollMember(Member& member, const CollectorSink& sink, uint64_t now_ns);
   UnitReport MakeReport(Member& member, const wire::Violation& violation);
@@ -99,6 +104,7 @@ class Collector {
   SessionFolder& session_;
   const Profile* profile_ = nullptr;
   std::vector<wire::PlanType> types_;
+  uint32_t min_similarity_ppm_ = 0;
   CollectorOptions options_;
   symbol::Symbolizer symbolizer_;
   UnitWatch watch_;

@@ -2,6 +2,7 @@
 #include "guard/collector.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,11 +21,15 @@ extern "C" [[gnu::noinline]] void GuardTestHangs() {
   while (true) sum = sum + 1;
 }
 
-// A process that burns the CPU in GuardTestHangs.
+void WaitForEver() {
+  while (true) poll(nullptr, 0, -1);
+}
+
+// A process that burns the CPU in GuardTestHangs, or does something else.
 class Hanging {
  public:
-  Hanging() : pid_(fork()) {
-    if (pid_ == 0) GuardTestHangs();
+  explicit Hanging(void (*work)() = &GuardTestHangs) : pid_(fork()) {
+    if (pid_ == 0) work();
   }
   ~Hanging() { End(); }
   Hanging(const Hanging&) = delete;
@@ -57,11 +62,14 @@ Profile TwoTypes() {
   return profile;
 }
 
-void SetSlowUnit(FakeRuntime& runtime, int64_t tid, uint64_t begin_ns) {
+void SetSlowUnit(FakeRuntime& runtime, int64_t tid, uint64_t begin_ns,
+                 wire::UnitKind kind = wire::UnitKind::kIteration, uint64_t contexts = 0) {
   wire::UnitSlot slot = {};
+  slot.kind = static_cast<uint32_t>(kind);
+  slot.contexts[0] = contexts;
   slot.tid = static_cast<uint32_t>(tid);
   slot.begin_ticks = FakeRuntime::TicksOf(begin_ns);
-  slot.deadline_ticks = FakeRuntime::TicksOf(begin_ns + 1000);
+  slot.overdue_ticks = FakeRuntime::TicksOf(begin_ns + 1000);
   runtime.SetSlot(0, slot);
 }
 
@@ -107,6 +115,159 @@ TEST(Collector, LooksAtAHangingUnitAndNamesWhereItIs) {
   EXPECT_NE(reports[1].Where().find("GuardTestHangs"), std::string::npos);
 }
 
+// A session with one process, whose runtime the test plays.
+class Collected {
+ public:
+  explicit Collected(void (*work)() = &GuardTestHangs, uint64_t hang_ns = 30'000'000)
+      : session_(NewSession(folder_)),
+        process_(work),
+        runtime_(session_.value().path(), process_.pid()),
+        collector_(session_.value(), Options(hang_ns)),
+        profile_(TwoTypes()) {
+    collector_.Use(profile_, "");
+    sink_.report = [this](const UnitReport& report) { reports.push_back(report); };
+  }
+  void Poll(int rounds = 1) {
+    for (int i = 0; i < rounds; ++i) {
+      collector_.Poll(sink_);
+      usleep(5000);
+    }
+  }
+  wire::Violation Record(uint64_t begin_ns, uint32_t flags, uint64_t wall_ns) const {
+    wire::Violation violation = {};
+    violation.flags = flags;
+    violation.tid = static_cast<uint32_t>(process_.pid());
+    violation.begin_ns = begin_ns;
+    violation.wall_ns = wall_ns;
+    violation.cpu_ns = wall_ns;
+    violation.threshold_ns = 1000;
+    return violation;
+  }
+  void EndUnit() { runtime_.SetSlot(0, {}); }
+  FakeRuntime& runtime() { return runtime_; }
+  Hanging& process() { return process_; }
+  const Collector& collector() const { return collector_; }
+
+  std::vector<UnitReport> reports;
+
+ private:
+  static CollectorOptions Options(uint64_t hang_ns) {
+    CollectorOptions options;
+    options.hang.hang_ns = hang_ns;
+    return options;
+  }
+
+  TestFolder folder_;
+  Result<SessionFolder> session_;
+  Hanging process_;
+  FakeRuntime runtime_;
+  Collector collector_;
+  Profile profile_;
+  CollectorSink sink_;
+};
+
+TEST(Collector, JoinsWhatAGuardToldWithTheUnitsEnd) {
+  Collected collected;
+  const uint64_t begin_ns = GuardClockNs();
+  wire::Violation told = collected.Record(begin_ns, wire::Violation::kStillRunning, 2000);
+  told.type = 0;
+  told.frames = 1;
+  told.frame[0] = reinterpret_cast<uint64_t>(&GuardTestHangs) + 8;
+  ASSERT_TRUE(collected.runtime().Push(told));
+  collected.Poll();
+  EXPECT_TRUE(collected.reports.empty()) << "it still runs";
+  wire::Violation end = collected.Record(begin_ns, wire::Violation::kEndOfRunning, 9'000'000);
+  end.type = 1;
+  end.threshold_ns = 5000;
+  ASSERT_TRUE(collected.runtime().Push(end));
+  collected.Poll(10);
+  ASSERT_EQ(collected.reports.size(), 1u);
+  const UnitReport& report = collected.reports[0];
+  EXPECT_EQ(report.type_name, "put") << "as it was at its end";
+  EXPECT_EQ(report.wall_ns, 9'000'000u);
+  EXPECT_EQ(report.threshold_ns, 5000u);
+  ASSERT_EQ(report.stacks.size(), 1u);
+  EXPECT_EQ(report.stacks[0].by, SeenStack::By::kGuard) << "the stack of then";
+  EXPECT_NE(report.Where().find("GuardTestHangs"), std::string::npos) << ToJson(report);
+}
+
+TEST(Collector, WithdrawsAUnitThatKeptItsThresholdInTheEnd) {
+  Collected collected;
+  const uint64_t begin_ns = GuardClockNs();
+  ASSERT_TRUE(
+      collected.runtime().Push(collected.Record(begin_ns, wire::Violation::kStillRunning, 2000)));
+  collected.Poll();
+  wire::Violation end = collected.Record(begin_ns, wire::Violation::kEndOfRunning, 9'000'000);
+  end.threshold_ns = 10'000'000;
+  ASSERT_TRUE(collected.runtime().Push(end));
+  // Wholly without a CPU.
+  wire::Violation starved = collected.Record(begin_ns, 0, 9'000'000);
+  starved.run_delay_ns = 9'000'000;
+  ASSERT_TRUE(collected.runtime().Push(starved));
+  collected.Poll(10);
+  EXPECT_TRUE(collected.reports.empty());
+  EXPECT_EQ(collected.collector().Totals().withdrawn, 2u);
+}
+
+TEST(Collector, ReportsAUnitWhoseEndNeverComes) {
+  Collected collected;
+  const uint64_t begin_ns = GuardClockNs();
+  ASSERT_TRUE(
+      collected.runtime().Push(collected.Record(begin_ns, wire::Violation::kStillRunning, 2000)));
+  collected.Poll();
+  EXPECT_TRUE(collected.reports.empty());
+  collected.process().End();
+  collected.Poll();
+  ASSERT_EQ(collected.reports.size(), 1u);
+  EXPECT_EQ(collected.reports[0].wall_ns, 2000u);
+}
+
+TEST(Collector, KeepsTheLooksAtATailForItsReport) {
+  Collected collected(&GuardTestHangs, 3'600'000'000'000);
+  const uint64_t iteration_ns = GuardClockNs() - 1'000'000;
+  const uint64_t begin_ns = GuardClockNs();
+  SetSlowUnit(collected.runtime(), collected.process().pid(), begin_ns, wire::UnitKind::kTail);
+  collected.Poll(3);
+  collected.EndUnit();
+  // Its parts took less than the time between its begin and its end.
+  wire::Violation end = collected.Record(iteration_ns, wire::Violation::kStackFromSite, 100'000);
+  end.unit_kind = static_cast<uint32_t>(wire::UnitKind::kTail);
+  end.told_ns = GuardClockNs();
+  ASSERT_TRUE(collected.runtime().Push(end));
+  collected.Poll(3);
+  ASSERT_EQ(collected.reports.size(), 1u);
+  ASSERT_FALSE(collected.reports[0].stacks.empty());
+  EXPECT_EQ(collected.reports[0].stacks[0].by, SeenStack::By::kLook);
+}
+
+TEST(Collector, AThreadThatWaitsForEventsOutsideOfAKnownLoopDoesNotHang) {
+  Collected waiting(&WaitForEver);
+  SetSlowUnit(waiting.runtime(), waiting.process().pid(), GuardClockNs() - 60'000'000);
+  waiting.Poll(10);
+  EXPECT_TRUE(waiting.reports.empty());
+  // Inside of something that training knows it does.
+  SetSlowUnit(waiting.runtime(), waiting.process().pid(), GuardClockNs() - 60'000'000,
+              wire::UnitKind::kIteration, 1);
+  waiting.Poll(10);
+  ASSERT_EQ(waiting.reports.size(), 1u);
+  EXPECT_EQ(waiting.reports[0].state, UnitReport::State::kHangs);
+}
+
+TEST(Collector, FindsAProcessThatCameAndWentBetweenTwoRounds) {
+  const TestFolder folder;
+  auto session = NewSession(folder);
+  ASSERT_TRUE(session.ok());
+  Collector collector(session.value(), {});
+  for (int i = 0; i < 101; ++i) collector.Poll({});
+  Hanging hanging;
+  FakeRuntime runtime(session.value().path(), hanging.pid());
+  runtime.SetHeader(offsetof(wire::SlotsHeader, units), uint64_t{7});
+  hanging.End();
+  collector.Finish({});
+  EXPECT_EQ(collector.Totals().processes, 1u);
+  EXPECT_EQ(collector.Totals().units, 7u);
+}
+
 TEST(Collector, FindsProcessesThatJoinAndForgetsThoseThatEnd) {
   const TestFolder folder;
   auto session = NewSession(folder);
@@ -138,6 +299,8 @@ TEST(OpenUnitType, IsTheNearestOfItsLoopAndKind) {
   OpenUnit unit;
   unit.contexts[0] = 0b0100;
   EXPECT_EQ(GuessType(types, unit).type, 1u);
+  EXPECT_EQ(GuessType(types, unit, 400'000).type, 1u);
+  EXPECT_EQ(GuessType(types, unit, 600'000).type, wire::kUnknown) << "it is half alike";
   unit.loop = 1;
   EXPECT_EQ(GuessType(types, unit).type, 2u);
   unit.loop = 2;

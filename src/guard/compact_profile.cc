@@ -100,9 +100,38 @@ void ForEachFunction(Profile& profile, Visitor visitor) {
   }
 }
 
+template <class Visitor>
+void ForEachCaller(Profile& profile, Visitor visitor) {
+  const auto visit = [&](uint32_t& caller) {
+    if (caller != kNoIndex) visitor(caller);
+  };
+  for (Place& place : profile.places) visit(place.caller);
+  for (Guard& guard : profile.guards) {
+    for (GuardContext& context : guard.contexts) visit(context.caller);
+  }
+}
+
+// Modules must have their numbers.
+void CompactCallers(Profile& profile) {
+  std::vector<bool> used(profile.callers.size());
+  ForEachCaller(profile, [&](uint32_t& caller) { used[caller] = true; });
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < used.size(); ++i) {
+    if (used[i]) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](uint32_t x, uint32_t y) { return profile.callers[x] < profile.callers[y]; });
+  const std::vector<uint32_t> number = Numbers(profile.callers.size(), order);
+  Keep(profile.callers, order);
+  ForEachCaller(profile, [&](uint32_t& caller) { caller = number[caller]; });
+  for (Guard& guard : profile.guards) std::sort(guard.contexts.begin(), guard.contexts.end());
+}
+
 void CompactFunctions(Profile& profile) {
   std::vector<bool> used(profile.functions.size());
   std::vector<bool> module_used(profile.modules.size());
+  ForEachCaller(profile,
+                [&](uint32_t& caller) { module_used[profile.callers[caller].module] = true; });
   ForEachFunction(profile, [&](uint32_t& function) { used[function] = true; });
   for (size_t i = 0; i < used.size(); ++i) {
     if (used[i]) module_used[profile.functions[i].module] = true;
@@ -124,6 +153,9 @@ void CompactFunctions(Profile& profile) {
   Keep(profile.modules, modules);
   for (ProfileLoop& loop : profile.loops) {
     for (ProfileSite& site : loop.sites) site.module = module_number[site.module];
+  }
+  for (ProfileCaller& caller : profile.callers) {
+    if (module_number[caller.module] != kNoIndex) caller.module = module_number[caller.module];
   }
   std::vector<uint32_t> functions;
   for (uint32_t i = 0; i < used.size(); ++i) {
@@ -152,8 +184,10 @@ void CompactFunctions(Profile& profile) {
 // end: dropped paths leave functions behind, whose going keeps the order.
 void Compact(Profile& profile) {
   CompactFunctions(profile);
+  CompactCallers(profile);
   CompactPlaces(profile);
   CompactFunctions(profile);
+  CompactCallers(profile);
 }
 
 }  // namespace culprit::guard

@@ -31,13 +31,14 @@ uint64_t UnitsOf(const UnitShape& shape, uint32_t halves) {
 ContextBits::ContextBits(const Profile& profile, std::span<const Guard> guards)
     : profile_(&profile) {
   for (const Guard& guard : guards) {
-    for (const int32_t depth : guard.depths) {
+    for (const GuardContext& context : guard.contexts) {
       if (bits_.size() == wire::kContextWords * 64) break;
-      bits_.try_emplace({guard.function, depth}, static_cast<uint32_t>(bits_.size()));
+      bits_.try_emplace({guard.function, context}, static_cast<uint32_t>(bits_.size()));
     }
   }
   for (const Place& place : profile.places) {
-    bit_of_place_.push_back(BitOf({profile.paths[place.path].function, place.depth}));
+    const uint32_t function = profile.paths[place.path].function;
+    bit_of_place_.push_back(BitAt(function, place.depth, place.caller));
   }
 }
 

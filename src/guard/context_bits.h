@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "guard/context_numbers.h"
 #include "guard/profile.h"
 
 namespace culprit::guard {
@@ -30,16 +31,21 @@ class ContextBits {
   ContextBits(const Profile& profile, std::span<const Guard> guards);
 
   uint32_t size() const { return static_cast<uint32_t>(bits_.size()); }
-  uint32_t BitOf(const Context& context) const {
+  uint32_t BitOf(const CalledContext& context) const {
     const auto found = bits_.find(context);
     return found == bits_.end() ? kNoIndex : found->second;
+  }
+  // Of an entry, as the runtime has it: a context with its caller, else of any.
+  uint32_t BitAt(uint32_t function, int32_t depth, uint32_t caller) const {
+    const uint32_t called = BitOf({function, {depth, caller}});
+    return called != kNoIndex ? called : BitOf({function, {depth}});
   }
   ContextSet OfShape(const UnitShape& shape) const;
   std::vector<ContextSet> OfTypes(uint32_t halves = kBothHalves) const;
 
  private:
   const Profile* profile_;
-  std::map<Context, uint32_t> bits_;
+  std::map<CalledContext, uint32_t> bits_;
   std::vector<uint32_t> bit_of_place_;  // kNoIndex: none
 };
 

@@ -8,13 +8,15 @@
 
 #include "guard/context_bits.h"
 #include "guard/context_numbers.h"
+#include "guard/misleading_contexts.h"
+#include "guard/steady_contexts.h"
 #include "guard/type_entropy.h"
 #include "guard/type_judgement.h"
 
 namespace culprit::guard {
 namespace {
 
-constexpr size_t kMaxDepthsOfGuard = 16;
+constexpr size_t kMaxContextsOfGuard = 16;
 // What a guard costs beside its hits, in hits per unit: without it functions that
 // are hardly ever entered would use up the bits first.
 constexpr uint64_t kFixedCostShare = 100;
@@ -70,6 +72,15 @@ std::vector<uint64_t> TellingHits(const Profile& profile, const ContextNumbers& 
   return hits;
 }
 
+std::vector<uint32_t> NumbersOf(const Guard& guard, const ContextNumbers& numbers) {
+  std::vector<uint32_t> result;
+  for (const GuardContext& context : guard.contexts) {
+    const uint32_t number = numbers.Find({guard.function, context});
+    if (number != kNoIndex) result.push_back(number);
+  }
+  return result;
+}
+
 class GuardChooser {
  public:
   GuardChooser(const Profile& profile, const GuardOptions& options, uint32_t halves)
@@ -98,7 +109,11 @@ class GuardChooser {
       Take(candidates_.at(best), gain, false);
       candidates_.erase(best);
     }
-    Sharpen();
+    Judgement now = Judge(profile_, chosen_, halves_, halves_);
+    now = DropMisleadingContexts(profile_, halves_, std::move(now), chosen_);
+    now = Sharpen(std::move(now));
+    now = DropMisleadingContexts(profile_, halves_, std::move(now), chosen_);
+    Fortify(std::move(now));
     return chosen_;
   }
 
@@ -117,31 +132,31 @@ class GuardChooser {
   void MakeCandidates() {
     const ContextNumbers numbers(profile_);
     const std::vector<uint64_t> hits = TellingHits(profile_, numbers, halves_);
-    std::map<uint32_t, std::vector<std::pair<uint64_t, int32_t>>> depths;
+    std::map<uint32_t, std::vector<std::pair<uint64_t, GuardContext>>> contexts;
     for (uint32_t i = 0; i < numbers.size(); ++i) {
       if (hits[i] == 0) continue;
-      depths[numbers.at(i).function].emplace_back(UINT64_MAX - hits[i], numbers.at(i).depth);
+      contexts[numbers.at(i).function].emplace_back(UINT64_MAX - hits[i], numbers.at(i).context);
     }
     std::vector<bool> kept(numbers.size());
-    for (auto& [function, rows] : depths) {
+    for (auto& [function, rows] : contexts) {
       std::sort(rows.begin(), rows.end());
-      if (rows.size() > kMaxDepthsOfGuard) rows.resize(kMaxDepthsOfGuard);
+      if (rows.size() > kMaxContextsOfGuard) rows.resize(kMaxContextsOfGuard);
       Guard& guard = candidates_[function].guard;
       guard.function = function;
-      for (const auto& [rank, depth] : rows) guard.depths.push_back(depth);
-      std::sort(guard.depths.begin(), guard.depths.end());
+      for (const auto& [rank, context] : rows) guard.contexts.push_back(context);
+      std::sort(guard.contexts.begin(), guard.contexts.end());
     }
     for (uint32_t i = 0; i < numbers.size(); ++i) {
       const auto candidate = candidates_.find(numbers.at(i).function);
       if (candidate == candidates_.end()) continue;
-      const std::vector<int32_t>& of_guard = candidate->second.guard.depths;
-      kept[i] = std::binary_search(of_guard.begin(), of_guard.end(), numbers.at(i).depth);
+      const std::vector<GuardContext>& of_guard = candidate->second.guard.contexts;
+      kept[i] = std::binary_search(of_guard.begin(), of_guard.end(), numbers.at(i).context);
     }
     for (uint32_t i = 0; i < profile_.shapes.size(); ++i) Observe(i, numbers, kept);
     CountHits();
   }
 
-  // What a shape shows of each function: the set of its depths.
+  // What a shape shows of each function: the set of its contexts.
   void Observe(uint32_t number, const ContextNumbers& numbers, const std::vector<bool>& kept) {
     const std::vector<uint32_t> contexts = numbers.OfShape(profile_.shapes[number]);
     for (size_t i = 0; i < contexts.size();) {
@@ -174,7 +189,7 @@ class GuardChooser {
   }
   bool Fits(const GuardCandidate& candidate) const {
     return chosen_.size() < options_.max_guards &&
-           bits_ + candidate.guard.depths.size() <= options_.max_context_bits &&
+           bits_ + candidate.guard.contexts.size() <= options_.max_context_bits &&
            PerMegaUnit(hits_ + candidate.hits) <= options_.max_hits_per_mega_unit;
   }
 
@@ -206,7 +221,7 @@ class GuardChooser {
     candidate.guard.hits_per_mega_unit = PerMegaUnit(candidate.hits);
     candidate.guard.gain_microbits =
         units_ == 0 ? 0 : static_cast<uint64_t>(gain / units_ * 1'000'000 >> 32);
-    bits_ += candidate.guard.depths.size();
+    bits_ += candidate.guard.contexts.size();
     hits_ += candidate.hits;
     entropy_.Split(candidate.observations);
     chosen_.push_back(std::move(candidate.guard));
@@ -215,11 +230,10 @@ class GuardChooser {
   // Contexts that leave nothing open may still lead to the wrong type, because the
   // nearest is taken and units of a type differ. Adds functions that units taken
   // for others have in common with their own type, as long as more come out right.
-  void Sharpen() {
-    Judgement now = Judge(profile_, chosen_, halves_, halves_);
+  Judgement Sharpen(Judgement now) {
     for (uint32_t refused = 0; refused < kMaxRefused && !now.wrong.empty();) {
       const uint32_t best = BestAgainst(now.wrong);
-      if (best == kNoIndex) return;
+      if (best == kNoIndex) break;
       GuardCandidate candidate = std::move(candidates_.at(best));
       candidates_.erase(best);
       std::vector<Guard> with = chosen_;
@@ -232,6 +246,55 @@ class GuardChooser {
       Take(candidate, 0, false);
       now = std::move(then);
     }
+    return now;
+  }
+
+  // Guards that tell nothing new, but tell it once more: a type that is known by many
+  // contexts is recognised although a slow unit does something unusual besides.
+  void Fortify(Judgement now) {
+    const ContextNumbers numbers(profile_);
+    SteadyContexts steady(profile_, numbers, halves_);
+    for (const Guard& guard : chosen_) steady.Add(NumbersOf(guard, numbers));
+    for (uint32_t refused = 0; refused < kMaxRefused;) {
+      const auto [best, contexts] = BestSteady(steady, numbers);
+      if (best == kNoIndex) return;
+      GuardCandidate candidate = std::move(candidates_.at(best));
+      candidates_.erase(best);
+      candidate.guard.contexts.clear();
+      for (const uint32_t number : contexts) {
+        candidate.guard.contexts.push_back(numbers.at(number).context);
+      }
+      std::vector<Guard> with = chosen_;
+      with.push_back(candidate.guard);
+      Judgement then = Judge(profile_, with, halves_, halves_);
+      if (then.right < now.right) {
+        ++refused;
+        continue;
+      }
+      steady.Add(contexts);
+      Take(candidate, 0, false);
+      now = std::move(then);
+    }
+  }
+
+  // The function, and the steady ones of its contexts, that types want most per hit.
+  std::pair<uint32_t, std::vector<uint32_t>> BestSteady(const SteadyContexts& steady,
+                                                        const ContextNumbers& numbers) const {
+    std::pair<uint32_t, std::vector<uint32_t>> best = {kNoIndex, {}};
+    uint64_t best_wanted = 0;
+    uint64_t best_cost = 1;
+    for (const auto& [function, candidate] : candidates_) {
+      if (!Fits(candidate)) continue;
+      std::vector<uint32_t> contexts = NumbersOf(candidate.guard, numbers);
+      std::erase_if(contexts, [&](uint32_t number) { return !steady.IsSteady(number); });
+      const uint64_t wanted = steady.StillWanted(contexts);
+      const uint64_t cost = CostOf(candidate);
+      if (WideSum{wanted} * best_cost <= WideSum{best_wanted} * cost) continue;
+      best = {function, std::move(contexts)};
+      best_wanted = wanted;
+      best_cost = cost;
+    }
+    return best;
   }
 
   uint32_t BestAgainst(const std::vector<Judgement::Wrong>& wrong) const {
@@ -300,22 +363,17 @@ class GuardChooser {
   uint64_t hits_ = 0;
 };
 
-// Entries whose context more than one path leads to.
 void CountAmbiguous(Profile& profile) {
-  std::map<Context, std::pair<uint32_t, bool>> paths;
-  const auto context_of = [&](uint32_t number) {
-    const Place& place = profile.places[number];
-    return Context{profile.paths[place.path].function, place.depth};
-  };
-  for (uint32_t i = 0; i < profile.places.size(); ++i) {
-    const auto [first, made] = paths.try_emplace(context_of(i), profile.places[i].path, false);
-    if (!made && first->second.first != profile.places[i].path) first->second.second = true;
-  }
+  using Clarity = ContextNumbers::Clarity;
+  const ContextNumbers numbers(profile);
+  InferenceQuality& quality = profile.quality;
   for (const UnitShape& shape : profile.shapes) {
     for (size_t i = 0; i < shape.places.size(); ++i) {
-      profile.quality.hits += shape.hits[i];
-      if (paths.at(context_of(shape.places[i])).second) {
-        profile.quality.ambiguous_hits += shape.hits[i];
+      const Clarity clarity = numbers.ClarityOf(shape.places[i]);
+      quality.hits += shape.hits[i];
+      if (clarity != Clarity::kClear) quality.ambiguous_hits += shape.hits[i];
+      if (clarity == Clarity::kAmbiguous || clarity == Clarity::kVariable) {
+        quality.dropped_hits += shape.hits[i];
       }
     }
   }

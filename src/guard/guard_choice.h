@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ChooseGuards: the functions whose entries tell the type of a unit at least
-// cost. Greedily, the function whose contexts <function, depth> add most
+// cost. Greedily, the function whose contexts (context_numbers.h) add most
 // information about the type (of what the chosen ones leave open) per expected
 // entry. Goes on until nothing is left to tell, the context bits are used up, or
-// the cost exceeds the widest budget; then adds functions that set right what the
-// nearest type gets wrong. A plan takes the first so many. Contexts that all units
-// of a loop and kind have, or none, are not kept.
+// the cost exceeds the widest budget; then drops contexts that mislead
+// (misleading_contexts.h) and adds functions that set right what the nearest type
+// gets wrong, and, as far as limits allow, functions that tell once more what is
+// told already (steady_contexts.h): a plan takes them if its budget has room. A plan takes the
+// first so many. Contexts that all units of a loop and kind have, or none, are not kept.
 //
 // Exact integers in microbits by a table of logarithms: the same on every
 // machine. O(chosen x entries of all shapes).

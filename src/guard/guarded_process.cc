@@ -24,14 +24,20 @@ std::string RuntimeFile(const std::string& session, std::string_view name, int64
   return session + "/" + std::string(name) + "." + std::to_string(pid);
 }
 
-uint64_t TicksToNs(const SlotsHeader& header, uint64_t ticks) {
+uint64_t SpanNs(const SlotsHeader& header, uint64_t ticks) {
   __extension__ using Wide = unsigned __int128;
-  if (ticks >= header.base_ticks) {
-    return header.base_ns +
-           static_cast<uint64_t>(Wide{ticks - header.base_ticks} * header.ticks_mult >> 32);
-  }
-  return header.base_ns -
-         static_cast<uint64_t>(Wide{header.base_ticks - ticks} * header.ticks_mult >> 32);
+  const Wide ns = Wide{ticks} * header.ticks_mult >> 32;
+  return ns > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(ns);
+}
+
+// From a moment near by that both clocks were read at: over hours the counter's
+// measured rate is not good enough.
+uint64_t TicksToNs(const SlotsHeader& header, const UnitSlot& slot, uint64_t ticks) {
+  const bool read = slot.delay_ticks != 0 && slot.read_ns != 0;
+  const uint64_t near_ticks = read ? slot.delay_ticks : header.base_ticks;
+  const uint64_t near_ns = read ? slot.read_ns : header.base_ns;
+  return ticks >= near_ticks ? near_ns + SpanNs(header, ticks - near_ticks)
+                             : near_ns - SpanNs(header, near_ticks - ticks);
 }
 
 Error NotReady(std::string path) {
@@ -114,12 +120,13 @@ std::vector<OpenUnit> GuardedProcess::OpenUnits(uint64_t now_ns) const {
     if (slot.begin_ticks == 0) return;
     OpenUnit unit;
     unit.tid = slot.tid.load();
-    unit.begin_ns = TicksToNs(header, slot.begin_ticks);
+    unit.begin_ns = TicksToNs(header, slot, slot.begin_ticks);
     // The slot may be younger than the caller's clock.
     unit.elapsed_ns = now_ns > unit.begin_ns ? now_ns - unit.begin_ns : 0;
     unit.run_delay_ns = slot.delay_ns;
-    if (slot.deadline_ticks > slot.begin_ticks) {
-      unit.allowed_ns = TicksToNs(header, slot.deadline_ticks) - unit.begin_ns;
+    if (slot.overdue_ticks != 0 && slot.overdue_ticks != UINT64_MAX) {
+      const bool later = slot.overdue_ticks > slot.begin_ticks;
+      unit.allowed_ns = later ? SpanNs(header, slot.overdue_ticks - slot.begin_ticks) : 1;
     }
     unit.kind = static_cast<wire::UnitKind>(slot.kind);
     unit.loop = slot.loop;

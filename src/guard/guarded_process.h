@@ -44,7 +44,7 @@ struct OpenUnit {
   uint64_t begin_ns = 0;
   uint64_t elapsed_ns = 0;
   uint64_t run_delay_ns = 0;  // of the thread, as read at the unit's begin or later
-  uint64_t allowed_ns = 0;    // until its deadline; 0: it has none
+  uint64_t allowed_ns = 0;    // it is overdue after so long; 0: never
   wire::UnitKind kind = wire::UnitKind::kIteration;
   uint32_t loop = 0;
   uint32_t ready = 0;

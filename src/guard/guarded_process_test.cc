@@ -98,12 +98,12 @@ TEST(GuardedProcess, SeesUnitsThatRunAndNotThoseBeingChanged) {
   slot.tid = 11;
   slot.sequence = 4;
   slot.begin_ticks = FakeRuntime::TicksOf(400'000);
-  slot.deadline_ticks = FakeRuntime::TicksOf(900'000);
+  slot.overdue_ticks = FakeRuntime::TicksOf(900'000);
   slot.units = 5;
   slot.hits = 50;
   runtime.SetSlot(0, slot);
   slot.tid = 12;
-  slot.deadline_ticks = FakeRuntime::TicksOf(2'000'000);
+  slot.overdue_ticks = FakeRuntime::TicksOf(2'000'000);
   runtime.SetSlot(1, slot);
   slot.tid = 13;
   slot.sequence = 5;  // odd: being changed

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "guard/guarded_process.h"
 #include "guard/proc_file.h"
 #include "guard/process_image.h"
 #include "guard/remote_call.h"
@@ -28,6 +29,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kRuntimeFile = "libculprit_guard.so";
 constexpr uint64_t kNow = 2;  // RTLD_NOW
 constexpr uint64_t kMs = 1'000'000;
+constexpr int64_t kReleasePatienceMs = 1000;
 
 // Where a function of a module is in the process; 0: it has none.
 uint64_t RemoteFunction(const ProcessImage& image, std::string_view module, std::string_view name) {
@@ -69,9 +71,16 @@ Result<RemoteLoader> FindLoader(const ProcessImage& image) {
                .hint = "static programs, Go and musl cannot be guarded"};
 }
 
+// What a program reads its input from: not a file, which the loader reads, too.
+bool IsStream(std::string_view link) {
+  return link.starts_with("pipe:") || link.starts_with("socket:") ||
+         link.starts_with("/dev/pts/") || link.starts_with("/dev/tty") ||
+         link == "anon_inode:[eventfd]";
+}
+
 // A thread that waits for events holds none of the C library's locks. A wait for
 // a lock is a plain FUTEX_WAIT; condition variables use FUTEX_WAIT_BITSET.
-bool SleepsSafely(const SystemCallPlace& place) {
+bool SleepsSafely(int64_t pid, const SystemCallPlace& place) {
   constexpr uint64_t kFutexCommand = 127;
   constexpr uint64_t kWaitBitset = 9;
   if (place.running || place.number < 0) return false;
@@ -99,6 +108,9 @@ bool SleepsSafely(const SystemCallPlace& place) {
     case SYS_io_getevents:
     case SYS_semtimedop:
       return true;
+    case SYS_read:
+    case SYS_readv:
+      return IsStream(ProcLink(pid, "fd/" + std::to_string(place.arguments[0])));
     case SYS_futex:
       return (place.arguments[1] & kFutexCommand) == kWaitBitset;
     default:
@@ -116,7 +128,7 @@ struct HeldThread {
 std::optional<HeldThread> HoldSleeper(int64_t pid) {
   for (const int64_t tid : ThreadsOf(pid)) {
     const auto before = ReadSystemCallPlace(pid, tid);
-    if (!before.ok() || !SleepsSafely(before.value())) continue;
+    if (!before.ok() || !SleepsSafely(pid, before.value())) continue;
     auto stop = ThreadStop::Stop(pid, tid);
     if (!stop.ok()) continue;
     const auto registers = stop.value().Registers();
@@ -249,6 +261,25 @@ Result<InjectOutcome> InjectRuntime(int64_t pid, const std::string& runtime,
   CULPRIT_TRY(call.Finish());
   if (outcome.ok()) outcome.value().held_ns = GuardClockNs() - begin_ns;
   return outcome;
+}
+
+// The runtime answers a start by taking an ended session back first, and then
+// finds that there is nothing to start.
+uint64_t ReleaseSleepers(const std::string& session) {
+  const auto runtime = FindRuntime();
+  const auto holds = [&](int64_t pid) {
+    const auto process = GuardedProcess::Open(session, pid);
+    return process.ok() && process.value().alive() && !process.value().Counters().ended;
+  };
+  uint64_t holding = 0;
+  for (const int64_t pid : ProcessesIn(session)) {
+    if (!holds(pid)) continue;
+    InjectOptions options;
+    options.patience_ms = kReleasePatienceMs;
+    if (runtime.ok()) static_cast<void>(InjectRuntime(pid, runtime.value(), session, options).ok());
+    if (holds(pid)) ++holding;
+  }
+  return holding;
 }
 
 Result<std::string> FindRuntime() {

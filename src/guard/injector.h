@@ -39,6 +39,11 @@ Status CheckAttachable(int64_t pid, const std::string& runtime, const InjectOpti
 Result<InjectOutcome> InjectRuntime(int64_t pid, const std::string& runtime,
                                     const std::string& session, const InjectOptions& options = {});
 
+// For a session that has ended (control wants kRemove): processes of it whose
+// threads all sleep on, and so have not seen that, are made to take their guards
+// out. Returns how many still have not.
+uint64_t ReleaseSleepers(const std::string& session);
+
 // The injected library: beside this program, in ../lib*/culprit, or where
 // CULPRIT_GUARD_RUNTIME says.
 Result<std::string> FindRuntime();

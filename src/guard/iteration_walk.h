@@ -5,7 +5,8 @@
 // visitor:
 //
 //   void Begin(loop, ready, bytes)        an iteration begins; bytes the wait read
-//   void Enter(function, depth16)         an entry inside; depth in units of 16 bytes
+//   void Enter(function, depth16, return_address)
+//                                         an entry inside; depth in units of 16 bytes
 //   void Read(bytes)                      input received inside
 //   void End(dur_ns, complete)            it ended; not complete: damage, or the
 //                                         thread left the loop: to be dropped
@@ -56,7 +57,7 @@ class IterationWalk {
     for (LogRecord record; cursor.Next(record);) {
       if (record.broken) Drop();
       if (record.kind == wire::LogKind::kEnter) {
-        if (inside_) Enter(record.a, record.b);
+        if (inside_) Enter(record.a, record.b, record.words[0]);
       } else {
         Take(record);
       }
@@ -69,14 +70,14 @@ class IterationWalk {
  private:
   static constexpr int64_t kDeepest16 = (int64_t{64} << 20) / 16;
 
-  void Enter(uint32_t id, uint64_t sp16) {
+  void Enter(uint32_t id, uint64_t sp16, uint64_t return_address) {
     const auto depth16 = static_cast<int64_t>(base16_) - static_cast<int64_t>(sp16);
     if (depth16 > kDeepest16 || depth16 < -kDeepest16) {
       ++foreign_;
     } else if (depth16 <= 0) {
       Drop();  // the holder itself was left
     } else if (id < ids_.size() && ids_[id] != kNoIndex) {
-      visitor_.Enter(ids_[id], static_cast<int32_t>(depth16));
+      visitor_.Enter(ids_[id], static_cast<int32_t>(depth16), return_address);
     }
   }
 

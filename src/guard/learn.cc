@@ -2,9 +2,9 @@
 #include "guard/learn.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
+#include "guard/call_sites.h"
 #include "guard/event_loops.h"
 #include "guard/iteration_walk.h"
 #include "guard/loop_scan.h"
@@ -27,7 +27,9 @@ class SampleTaker {
     loop_ = loop;
     samples_[loop].Begin(ready);
   }
-  void Enter(uint32_t function, int32_t depth16) { samples_[loop_].Add({function, depth16 * 16}); }
+  void Enter(uint32_t function, int32_t depth16, uint64_t /*return_address*/) {
+    samples_[loop_].Add({function, depth16 * 16});
+  }
   void Read(uint64_t bytes) {
     const auto kept = static_cast<int32_t>(std::min<uint64_t>(bytes, INT32_MAX));
     samples_[loop_].Add({IterationEvent::kInput, kept});
@@ -46,24 +48,6 @@ class SampleTaker {
   std::vector<IterationSample> samples_;
   uint32_t loop_ = 0;
 };
-
-// Parents before the processes they forked; a child's log says little without.
-std::vector<LogFile> InOrderOfBirth(std::vector<LogFile> logs) {
-  std::map<uint32_t, uint32_t> parent_of;
-  for (const LogFile& log : logs) parent_of[log.pid] = log.parent_pid;
-  std::map<uint32_t, uint32_t> generation;
-  for (const auto& [pid, parent] : parent_of) {
-    uint32_t steps = 0;
-    for (uint32_t at = parent; parent_of.contains(at) && steps < parent_of.size(); ++steps) {
-      at = parent_of[at];
-    }
-    generation[pid] = steps;
-  }
-  std::stable_sort(logs.begin(), logs.end(), [&](const LogFile& x, const LogFile& y) {
-    return generation[x.pid] < generation[y.pid];
-  });
-  return logs;
-}
 
 class Learner {
  public:
@@ -131,16 +115,18 @@ class Learner {
   Status CutUnits(const LoopSites& sites, const std::vector<SubUnitLevels>& levels,
                   Profile& profile) {
     ShapeTable table(options_.max_shapes, options_.memory_bytes);
-    UnitCutter cutter(levels, table);
+    CallSites call_sites(code_);
+    UnitCutter cutter(levels, call_sites, table);
     Diagnostics again;
     CULPRIT_TRY(ForEachLog([&](const LogFile& log) {
-      cutter.BeginThread();
+      cutter.BeginThread(log.pid);
       return IterationWalk(code_, sites, log, cutter).Run(again);
     }));
     for (const auto& [what, row] : again.rows()) {
       if (!diagnostics_.rows().contains(what)) diagnostics_.Count(what, row.count);
     }
     table.MoveTo(profile);
+    profile.callers = call_sites.callers();
     profile.training.runs = 1;
     profile.training.threads = logs_.size();
     profile.training.units = cutter.units();

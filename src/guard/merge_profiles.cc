@@ -2,6 +2,7 @@
 #include "guard/merge_profiles.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <tuple>
@@ -23,7 +24,10 @@ Status CheckSameBinaries(const Profile& a, const Profile& b) {
                  {},
                  "merge only trainings of the same build; train again with the new one"};
   }
-  if (BaseName(a.program) != BaseName(b.program)) {
+  std::error_code code;
+  if (BaseName(a.program) != BaseName(b.program) &&
+      std::filesystem::weakly_canonical(a.program, code) !=
+          std::filesystem::weakly_canonical(b.program, code)) {
     return Error{"profiles of different programs: " + a.program + " and " + b.program,
                  {},
                  {},
@@ -85,14 +89,28 @@ class TableUnion {
       if (made) into_.paths.push_back(path);
       paths.push_back(found->second);
     }
+    AddCallers();
     std::map<Place, uint32_t> known_places;
     for (uint32_t i = 0; i < into_.places.size(); ++i) known_places[into_.places[i]] = i;
     for (Place place : other_.places) {
       place.path = paths[place.path];
+      if (place.caller != kNoIndex) place.caller = callers_[place.caller];
       const auto [found, made] =
           known_places.try_emplace(place, static_cast<uint32_t>(into_.places.size()));
       if (made) into_.places.push_back(place);
       places_.push_back(found->second);
+    }
+  }
+
+  void AddCallers() {
+    std::map<ProfileCaller, uint32_t> known;
+    for (uint32_t i = 0; i < into_.callers.size(); ++i) known[into_.callers[i]] = i;
+    for (ProfileCaller caller : other_.callers) {
+      caller.module = modules_[caller.module];
+      const auto [found, made] =
+          known.try_emplace(caller, static_cast<uint32_t>(into_.callers.size()));
+      if (made) into_.callers.push_back(caller);
+      callers_.push_back(found->second);
     }
   }
 
@@ -200,6 +218,7 @@ class TableUnion {
   const Profile& other_;
   std::vector<uint32_t> modules_;
   std::vector<uint32_t> functions_;
+  std::vector<uint32_t> callers_;
   std::vector<uint32_t> places_;
   std::vector<uint32_t> loops_;
   std::vector<uint32_t> shapes_;

@@ -34,7 +34,15 @@ std::vector<wire::PlanType> PlanTypes(std::string_view plan) {
   return types;
 }
 
-TypeGuess GuessType(const std::vector<wire::PlanType>& types, const OpenUnit& unit) {
+uint32_t PlanMinSimilarityPpm(std::string_view plan) {
+  wire::PlanHeader header = {};
+  if (plan.size() < sizeof(header)) return 0;
+  std::memcpy(&header, plan.data(), sizeof(header));
+  return header.min_similarity_ppm;
+}
+
+TypeGuess GuessType(const std::vector<wire::PlanType>& types, const OpenUnit& unit,
+                    uint32_t min_similarity_ppm) {
   TypeGuess best;
   for (uint32_t i = 0; i < types.size(); ++i) {
     const wire::PlanType& type = types[i];
@@ -44,6 +52,9 @@ TypeGuess GuessType(const std::vector<wire::PlanType>& types, const OpenUnit& un
         best.type == wire::kUnknown || similarity > best.similarity_ppm ||
         (similarity == best.similarity_ppm && type.threshold_ns < best.threshold_ns);
     if (better) best = {i, similarity, type.threshold_ns};
+  }
+  if (best.similarity_ppm < min_similarity_ppm) {
+    return {.type = wire::kUnknown, .similarity_ppm = best.similarity_ppm, .threshold_ns = 0};
   }
   return best;
 }

@@ -15,6 +15,8 @@
 
 namespace culprit::guard {
 
+// PlanHeader::min_similarity_ppm; 0 if it is no plan.
+uint32_t PlanMinSimilarityPpm(std::string_view plan);
 // The types of a plan's bytes, in its order; empty if it is no plan.
 std::vector<wire::PlanType> PlanTypes(std::string_view plan);
 
@@ -23,6 +25,8 @@ struct TypeGuess {
   uint32_t similarity_ppm = 0;
   uint64_t threshold_ns = 0;  // 0: not known
 };
-TypeGuess GuessType(const std::vector<wire::PlanType>& types, const OpenUnit& unit);
+// Unknown, with the similarity of the nearest, if that is below the bound.
+TypeGuess GuessType(const std::vector<wire::PlanType>& types, const OpenUnit& unit,
+                    uint32_t min_similarity_ppm = 0);
 
 }  // namespace culprit::guard

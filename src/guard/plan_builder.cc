@@ -106,8 +106,8 @@ std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options
     const uint64_t hits = facts.hits_per_mega_unit + guard.hits_per_mega_unit;
     const bool affordable = CostPpm(hits, facts.unit_ns, options.hit_cost_ps) <= options.budget_ppm;
     if (!guard.boundary && !affordable) continue;
-    if (bits + guard.depths.size() > wire::kContextWords * 64) continue;
-    bits += guard.depths.size();
+    if (bits + guard.contexts.size() > wire::kContextWords * 64) continue;
+    bits += guard.contexts.size();
     facts.hits_per_mega_unit = hits;
     kept.push_back(guard);
   }
@@ -143,28 +143,34 @@ Boundaries BoundariesOf(const Profile& profile) {
 void AddFunctions(const Profile& profile, const std::vector<Guard>& guards, const ContextBits& bits,
                   PlanTables& tables) {
   const Boundaries boundaries = BoundariesOf(profile);
-  std::map<uint32_t, std::set<int32_t>> depths;
+  // In the order of GuardContext: any caller comes last, and the first that fits is taken.
+  std::map<uint32_t, std::set<GuardContext>> contexts;
   for (const Guard& guard : guards) {
-    depths[guard.function].insert(guard.depths.begin(), guard.depths.end());
+    contexts[guard.function].insert(guard.contexts.begin(), guard.contexts.end());
   }
   for (const auto& [context, flags] : boundaries.context_flags) {
-    depths[context.function].insert(context.depth);
+    contexts[context.function].insert({context.depth});
   }
-  for (const auto& [function, of_function] : depths) {
+  for (const auto& [function, of_function] : contexts) {
     const ProfileFunction& row = profile.functions[function];
     const auto flags = boundaries.function_flags.find(function);
     tables.functions.push_back(
         {row.offset, row.module, flags == boundaries.function_flags.end() ? 0 : flags->second,
          static_cast<uint32_t>(tables.contexts.size()), static_cast<uint32_t>(of_function.size())});
-    for (const int32_t depth : of_function) {
-      const auto context = boundaries.context_flags.find({function, depth});
-      uint32_t context_flags = context == boundaries.context_flags.end() ? 0 : context->second;
-      uint32_t bit = bits.BitOf({function, depth});
+    for (const GuardContext& context : of_function) {
+      const auto boundary = boundaries.context_flags.find({function, context.depth});
+      uint32_t context_flags = boundary == boundaries.context_flags.end() ? 0 : boundary->second;
+      uint32_t bit = bits.BitOf({function, context});
       if (bit == kNoIndex) {
         context_flags |= wire::PlanContext::kNoBit;
         bit = 0;
       }
-      tables.contexts.push_back({depth, context_flags, bit, wire::kAnyReturn, 0});
+      wire::PlanContext row_of_context = {context.depth, context_flags, bit, wire::kAnyReturn, 0};
+      if (context.caller != kNoIndex) {
+        row_of_context.return_module = profile.callers[context.caller].module;
+        row_of_context.return_offset = profile.callers[context.caller].return_offset;
+      }
+      tables.contexts.push_back(row_of_context);
     }
   }
 }

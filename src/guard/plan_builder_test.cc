@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "guard/learn.h"
@@ -63,8 +64,10 @@ Profile WithHandlers(uint64_t seed) {
 }
 
 TEST(BuildPlan, SaysWhatTheProfileSays) {
+  uint64_t called = 0;
   for (uint64_t seed = 1; seed < 20; ++seed) {
     Profile profile = WithHandlers(seed);
+    ASSERT_TRUE(std::is_sorted(profile.callers.begin(), profile.callers.end()));
     for (UnitType& type : profile.types) type.stats.Add(5'000'000, 100);
     SetThresholds(profile, {});
     PlanFacts facts;
@@ -94,7 +97,15 @@ TEST(BuildPlan, SaysWhatTheProfileSays) {
       ASSERT_LE(next, plan.contexts.size());
       for (uint32_t i = function.first_context; i < next; ++i) {
         const wire::PlanContext& context = plan.contexts[i];
-        EXPECT_EQ(context.return_module, wire::kAnyReturn);
+        if (context.return_module != wire::kAnyReturn) {
+          ++called;
+          EXPECT_TRUE(
+              std::binary_search(profile.callers.begin(), profile.callers.end(),
+                                 ProfileCaller{context.return_module, context.return_offset}));
+        } else if (i + 1 < next) {
+          // The first that fits is taken: any caller comes last of its depth.
+          EXPECT_NE(context.depth, plan.contexts[i + 1].depth);
+        }
         if ((context.flags & wire::PlanContext::kNoBit) == 0) {
           EXPECT_LT(context.bit, plan.header.context_bits);
           ++bits_seen;
@@ -110,6 +121,7 @@ TEST(BuildPlan, SaysWhatTheProfileSays) {
     EXPECT_EQ(bits_seen, plan.header.context_bits);
     EXPECT_TRUE(handler_found);
   }
+  EXPECT_GT(called, 0U);
 }
 
 TEST(BuildPlan, KeepsTheBudgetButNeverDropsABoundary) {

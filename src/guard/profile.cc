@@ -51,6 +51,7 @@ std::string CheckShapes(const Profile& profile) {
   }
   for (const Place& place : profile.places) {
     if (place.path >= profile.paths.size()) return "place's path";
+    if (place.caller != kNoIndex && place.caller >= profile.callers.size()) return "place's caller";
   }
   for (const UnitShape& shape : profile.shapes) {
     if (shape.loop >= profile.loops.size()) return "shape's loop";
@@ -79,6 +80,9 @@ std::string FirstContradiction(const Profile& profile) {
   for (const ProfileFunction& function : profile.functions) {
     if (function.module >= profile.modules.size()) return "function's module";
   }
+  for (const ProfileCaller& caller : profile.callers) {
+    if (caller.module >= profile.modules.size()) return "caller's module";
+  }
   if (std::string wrong = CheckLoops(profile); !wrong.empty()) return wrong;
   for (const UnitType& type : profile.types) {
     if (type.loop >= profile.loops.size()) return "type's loop";
@@ -88,7 +92,12 @@ std::string FirstContradiction(const Profile& profile) {
   size_t contexts = 0;
   for (const Guard& guard : profile.guards) {
     if (guard.function >= profile.functions.size()) return "guard's function";
-    contexts += guard.depths.size();
+    for (const GuardContext& context : guard.contexts) {
+      if (context.caller != kNoIndex && context.caller >= profile.callers.size()) {
+        return "guard's caller";
+      }
+    }
+    contexts += guard.contexts.size();
   }
   if (contexts > wire::kContextWords * 64) return "number of contexts";
   return {};

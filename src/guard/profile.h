@@ -80,11 +80,21 @@ struct CallPath {
   auto operator<=>(const CallPath&) const = default;
 };
 
-// A path entered at a depth; kVariableDepth: at too many to tell them apart.
+// Where functions are called from: a return address.
+struct ProfileCaller {
+  uint32_t module = 0;
+  uint64_t return_offset = 0;  // in the ELF file's address space
+
+  auto operator<=>(const ProfileCaller&) const = default;
+};
+
+// A path entered at a depth, called from a place of its parent;
+// kVariableDepth: at too many depths to tell them apart.
 inline constexpr int32_t kVariableDepth = INT32_MIN;
 struct Place {
   uint32_t path = 0;
   int32_t depth = 0;
+  uint32_t caller = kNoIndex;  // none: not known
 
   auto operator<=>(const Place&) const = default;
 };
@@ -114,14 +124,23 @@ struct UnitType {
   bool operator==(const UnitType&) const = default;
 };
 
+// What a guarded function's entry is told by. A caller is named where several
+// call paths lead to the depth and the caller tells which it is.
+struct GuardContext {
+  int32_t depth = 0;
+  uint32_t caller = kNoIndex;  // none: any
+
+  auto operator<=>(const GuardContext&) const = default;
+};
+
 // A function worth patching, with the contexts that tell types apart. In the
 // order of choice: any number of first guards is the best choice of its cost.
 struct Guard {
   uint32_t function = 0;
-  std::vector<int32_t> depths;      // its contexts, ascending
-  bool boundary = false;            // begins sub-units: patched in any case, and first
-  uint64_t hits_per_mega_unit = 0;  // expected entries per million units
-  uint64_t gain_microbits = 0;      // information about the type it added
+  std::vector<GuardContext> contexts;  // ascending
+  bool boundary = false;               // begins sub-units: patched in any case, and first
+  uint64_t hits_per_mega_unit = 0;     // expected entries per million units
+  uint64_t gain_microbits = 0;         // information about the type it added
 
   bool operator==(const Guard&) const = default;
 };
@@ -132,8 +151,11 @@ struct InferenceQuality {
   uint64_t right = 0;           // inferred type is the unit's own
   uint64_t held_out_units = 0;  // of one half, with guards chosen on the other
   uint64_t held_out_right = 0;
-  uint64_t ambiguous_hits = 0;  // of entries whose context belongs to several paths
-  uint64_t hits = 0;            // of all entries
+  // Entries, those whose <function, depth> belongs to several paths, and those of
+  // them that the caller does not tell apart either: they carry no bit.
+  uint64_t hits = 0;
+  uint64_t ambiguous_hits = 0;
+  uint64_t dropped_hits = 0;
 
   bool operator==(const InferenceQuality&) const = default;
 };
@@ -156,6 +178,7 @@ struct Profile {
   std::vector<ProfileModule> modules;
   std::vector<ProfileFunction> functions;  // by module, offset
   std::vector<CallPath> paths;
+  std::vector<ProfileCaller> callers;  // by module, offset
   std::vector<Place> places;
   std::vector<ProfileLoop> loops;
   std::vector<UnitShape> shapes;

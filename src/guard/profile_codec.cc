@@ -157,9 +157,14 @@ void CodeTables(Coder& coder, P& profile) {
     OptionalIndex(coder, path.parent);
     coder.Number(path.function);
   });
+  coder.Table(profile.callers, [&](auto& caller) {
+    coder.Number(caller.module);
+    coder.Number(caller.return_offset);
+  });
   coder.Table(profile.places, [&](auto& place) {
     coder.Number(place.path);
     coder.Signed(place.depth);
+    OptionalIndex(coder, place.caller);
   });
 }
 
@@ -207,7 +212,10 @@ void CodeUnits(Coder& coder, P& profile) {
   });
   coder.Table(profile.guards, [&](auto& guard) {
     coder.Number(guard.function);
-    coder.Table(guard.depths, [&](auto& depth) { coder.Signed(depth); });
+    coder.Table(guard.contexts, [&](auto& context) {
+      coder.Signed(context.depth);
+      OptionalIndex(coder, context.caller);
+    });
     Flag(coder, guard.boundary);
     coder.Number(guard.hits_per_mega_unit);
     coder.Number(guard.gain_microbits);
@@ -217,8 +225,9 @@ void CodeUnits(Coder& coder, P& profile) {
 template <class Coder, class P>
 void CodeFacts(Coder& coder, P& profile) {
   auto& quality = profile.quality;
-  for (auto* number : {&quality.units, &quality.right, &quality.held_out_units,
-                       &quality.held_out_right, &quality.ambiguous_hits, &quality.hits}) {
+  for (auto* number :
+       {&quality.units, &quality.right, &quality.held_out_units, &quality.held_out_right,
+        &quality.hits, &quality.ambiguous_hits, &quality.dropped_hits}) {
     coder.Number(*number);
   }
   auto& training = profile.training;

@@ -32,10 +32,11 @@ Error CannotGuard(const std::string& path, std::string why, std::string hint = {
   return {.message = "cannot be guarded: " + std::move(why), .file = path, .hint = std::move(hint)};
 }
 
+// Links are not followed.
 Result<std::string> FindInPath(const std::string& command) {
   std::error_code code;
   if (command.find('/') != std::string::npos) {
-    if (fs::is_regular_file(command, code)) return fs::canonical(command, code).string();
+    if (fs::is_regular_file(command, code)) return fs::absolute(command, code).string();
     return Error{.message = "no such program", .file = command};
   }
   const char* variable = getenv("PATH");
@@ -44,7 +45,7 @@ Result<std::string> FindInPath(const std::string& command) {
     const size_t end = std::min(rest.find(':'), rest.size());
     const std::string path = std::string(rest.substr(0, end)) + "/" + command;
     if (access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path, code)) {
-      return fs::canonical(path, code).string();
+      return path;
     }
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
@@ -129,7 +130,13 @@ Status CheckLanguage(const symbol::ElfFile& file) {
 Result<ProgramFacts> CheckProgram(const std::string& command) {
   constexpr size_t kHeadBytes = 64 * 1024;
   ProgramFacts facts;
-  CULPRIT_ASSIGN(facts.path, FindInPath(command));
+  const auto find = [&](const std::string& wanted) -> Status {
+    CULPRIT_ASSIGN(facts.name, FindInPath(wanted));
+    std::error_code code;
+    facts.path = fs::canonical(facts.name, code).string();
+    return {};
+  };
+  CULPRIT_TRY(find(command));
   for (int step = 0; step < kMaxScripts; ++step) {
     CULPRIT_TRY(CheckRights(facts.path));
     CULPRIT_ASSIGN(const InputFile file, InputFile::Open(facts.path));
@@ -138,7 +145,7 @@ Result<ProgramFacts> CheckProgram(const std::string& command) {
     const std::string interpreter = InterpreterOf(head);
     if (!interpreter.empty()) {
       facts.is_script = true;
-      CULPRIT_ASSIGN(facts.path, FindInPath(interpreter));
+      CULPRIT_TRY(find(interpreter));
       continue;
     }
     CULPRIT_TRY(CheckElf(facts.path, head));

@@ -16,7 +16,8 @@
 namespace culprit::guard {
 
 struct ProgramFacts {
-  std::string path;      // of the binary that will run
+  std::string path;      // of the binary that will run, links followed
+  std::string name;      // the same as it was found, before links were followed
   std::string build_id;  // hexadecimal; empty: it has none
   bool is_script = false;
 };

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "base/file.h"
@@ -32,6 +33,17 @@ TEST(ProgramCheck, TakesADynamicProgramWithItsBuildId) {
   EXPECT_FALSE(facts.value().is_script);
   EXPECT_TRUE(CheckProgram("sh").ok()) << "looked for in PATH";
   EXPECT_NE(Reason(CheckProgram("no-such-program-here")).find("PATH"), std::string::npos);
+}
+
+TEST(ProgramCheck, KnowsALinkByItsName) {
+  const TestFolder folder;
+  const std::string link = folder / "server";
+  ASSERT_EQ(symlink("/bin/sh", link.c_str()), 0);
+  const auto facts = CheckProgram(link);
+  ASSERT_TRUE(facts.ok()) << facts.error().ToString();
+  EXPECT_EQ(facts.value().name, link);
+  EXPECT_EQ(facts.value().path, CheckProgram("/bin/sh").value().path);
+  EXPECT_NE(facts.value().path, link);
 }
 
 TEST(ProgramCheck, FollowsScriptsToTheirInterpreter) {
@@ -73,6 +85,19 @@ TEST(ProgramCheck, SaysWhyAProgramCannotBeGuarded) {
   EXPECT_NE(Reason(CheckProgram(Executable(folder, "still", still))).find("static"),
             std::string::npos);
 
+  // A static program made by the compiler that is at hand, if there is one.
+  const std::string source = folder.Write("main.c", "int main(void) { return 0; }\n");
+  const std::string linked = folder / "linked";
+  if (std::system(("cc -static -o " + linked + " " + source + " 2>/dev/null").c_str()) == 0) {
+    EXPECT_NE(Reason(CheckProgram(linked)).find("static"), std::string::npos);
+  }
+  // What the linker of Go leaves, in a dynamic program.
+  const std::string go = folder / "go";
+  if (std::system(("objcopy --add-section .note.go.buildid=" + source + " /bin/sh " + go +
+                   " 2>/dev/null && chmod 755 " + go)
+                      .c_str()) == 0) {
+    EXPECT_NE(Reason(CheckProgram(go)).find("Go program"), std::string::npos);
+  }
   if (geteuid() != 0) GTEST_SKIP() << "the rest needs root";
   const std::string setuid = Executable(folder, "setuid", whole.value());
   ASSERT_EQ(chown(setuid.c_str(), 12345, 12345), 0);

@@ -32,6 +32,9 @@ inline Profile RandomProfile(uint64_t seed, const RandomProfileSize& size = {}) 
   for (uint32_t i = 0; i < size.functions; ++i) {
     profile.functions.push_back({0, 0x1000 + i * 0x100ULL, "function_" + std::to_string(i)});
   }
+  for (uint32_t i = 0; i < 4 * size.functions; ++i) {
+    profile.callers.push_back({0, 0x1000 + i * 0x40ULL + 4});
+  }
   std::set<CallPath> known;
   while (profile.paths.size() < size.paths) {
     const auto count = static_cast<uint32_t>(profile.paths.size());
@@ -40,11 +43,15 @@ inline Profile RandomProfile(uint64_t seed, const RandomProfileSize& size = {}) 
     if (!known.insert(path).second) continue;
     profile.paths.push_back(path);
     const int32_t above = path.parent == kNoIndex ? 0 : profile.places[path.parent].depth;
-    profile.places.push_back({count, above + 16 * static_cast<int32_t>(1 + below(3))});
+    // Called from one of four places of the parent.
+    const uint32_t caller =
+        path.parent == kNoIndex ? kNoIndex : 4 * profile.paths[path.parent].function + below(4);
+    profile.places.push_back({count, above + 16 * static_cast<int32_t>(1 + below(3)), caller});
   }
   for (uint32_t i = 0; i < size.loops; ++i) {
     ProfileLoop loop;
-    loop.holder = below(size.functions);
+    // Different ones: loops with one holder are one loop.
+    loop.holder = below(size.functions / size.loops) * size.loops + i;
     loop.sites.push_back({0, 0x5000 + i * 16ULL, wire::WaitCall::kEpoll, 64});
     loop.external = true;
     profile.loops.push_back(loop);

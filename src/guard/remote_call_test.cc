@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -240,6 +241,23 @@ TEST(ThreadStop, FindsTheEndOfAnEventWaitOfAThreadThatNeverSleeps) {
   ASSERT_TRUE(child.WaitUntilDone());
   EXPECT_EQ(child.shared().error.load(), 0);
   EXPECT_GT(child.shared().result.load(), 0);
+}
+
+// A parent of vfork comes to no stop before its child has ended.
+TEST(ThreadStop, LetsGoOfAThreadThatStopsOnlyMuchLater) {
+  const Child child([](Shared& shared, int) {
+    if (vfork() == 0) {  // NOLINT(clang-analyzer-security.insecureAPI.vfork): it is the case
+      shared.ready = 1;
+      timespec rest = {.tv_sec = 1, .tv_nsec = 700'000'000};
+      syscall(SYS_nanosleep, &rest, nullptr);
+      _exit(0);
+    }
+    shared.done = 1;
+    while (true) pause();
+  });
+  EXPECT_FALSE(ThreadStop::Stop(child.pid(), child.pid()).ok());
+  EXPECT_EQ(ProcStatusField(child.pid(), "TracerPid"), "0");
+  ASSERT_TRUE(child.WaitUntilDone()) << ProcStatusField(child.pid(), "State");
 }
 
 // ---- stacks from outside

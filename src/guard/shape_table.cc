@@ -29,11 +29,24 @@ uint32_t ShapeTable::ChildOf(uint32_t path, uint32_t function) {
   return *child - 1;
 }
 
-uint32_t ShapeTable::PlaceOf(uint32_t path, int32_t depth16) {
+uint32_t ShapeTable::SiteOf(uint32_t path, uint32_t caller) {
   PathState& state = paths_[path];
+  if (state.last_site != kNoIndex && state.last_caller == caller) return state.last_site;
+  const auto [site, made] = site_numbers_.Insert(uint64_t{path} << 32 | (caller + 1));
+  if (made) {
+    sites_.push_back({.path = path, .caller = caller});
+    *site = static_cast<uint32_t>(sites_.size());
+  }
+  state.last_caller = caller;
+  state.last_site = *site - 1;
+  return state.last_site;
+}
+
+uint32_t ShapeTable::PlaceOf(uint32_t site, int32_t depth16) {
+  SiteState& state = sites_[site];
   if (state.last_place != kNoIndex && state.last_depth16 == depth16) return state.last_place;
   const auto key = [&](int32_t depth) {
-    return uint64_t{path} << 32 | static_cast<uint32_t>(depth);
+    return uint64_t{site} << 32 | static_cast<uint32_t>(depth);
   };
   if (const uint32_t* known = place_numbers_.Find(key(depth16)); known != nullptr) {
     state.last_depth16 = depth16;
@@ -44,7 +57,7 @@ uint32_t ShapeTable::PlaceOf(uint32_t path, int32_t depth16) {
   const auto [number, made] = place_numbers_.Insert(key(kept));
   if (made) {
     ++state.depths;
-    places_.push_back({path, kept});
+    places_.push_back({state.path, kept, state.caller});
     for (OpenUnit& unit : open_) unit.stamp.push_back(0);
     *number = static_cast<uint32_t>(places_.size());
   }
@@ -53,12 +66,23 @@ uint32_t ShapeTable::PlaceOf(uint32_t path, int32_t depth16) {
   return state.last_place;
 }
 
-void ShapeTable::Enter(uint32_t function, int32_t depth16, Open unit) {
+// A caller that is not on the stack was not seen to be entered: it is not patched.
+void ShapeTable::PopTo(int32_t depth16, uint32_t caller_function) {
   while (!stack_.empty() && stack_.back().depth16 >= depth16) stack_.pop_back();
+  if (caller_function == kNoIndex) return;
+  for (size_t i = stack_.size(); i > 0; --i) {
+    if (stack_[i - 1].function != caller_function) continue;
+    stack_.resize(i);
+    return;
+  }
+}
+
+void ShapeTable::Enter(uint32_t function, int32_t depth16, const CallOrigin& origin, Open unit) {
+  PopTo(depth16, origin.function);
   const size_t parent = std::min(stack_.size(), kMaxFrames);
   const uint32_t path = ChildOf(parent == 0 ? kNoIndex : stack_[parent - 1].path, function);
-  stack_.push_back({depth16, path});
-  const uint32_t place = PlaceOf(path, depth16);
+  stack_.push_back({depth16, path, function});
+  const uint32_t place = PlaceOf(SiteOf(path, origin.caller), depth16);
   OpenUnit& open = open_[unit];
   if (open.stamp[place] == 0) {
     open.places.push_back(place);
@@ -125,8 +149,9 @@ void ShapeTable::MoveTo(Profile& profile) {
   profile.shapes.clear();
   for (const PathState& path : paths_) profile.paths.push_back({path.parent, path.function});
   for (const Place& place : places_) {
-    profile.places.push_back(
-        {place.path, place.depth == kVariableDepth16 ? kVariableDepth : place.depth * 16});
+    profile.places.push_back({place.path,
+                              place.depth == kVariableDepth16 ? kVariableDepth : place.depth * 16,
+                              place.caller});
   }
   for (auto& [key, value] : shapes_) {
     UnitShape shape{.kind = static_cast<wire::UnitKind>(key.kind), .loop = key.loop};

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ShapeTable: the distinct units of a training. A unit is told entry by entry;
-// its call tree follows from the stack pointers alone (an entry at or above a
-// frame's stack pointer means that the frame is gone; a tail call enters at the
-// same one and replaces it). Of the tree only the set of places <call path, depth>
-// stays; units with equal sets are one shape with a count.
+// its call tree follows from the stack pointers (an entry at or above a frame's
+// stack pointer means that the frame is gone; a tail call enters at the same one
+// and replaces it) and from the callers (a frame between an entry and the function
+// that called it is gone too: its caller has since grown its own frame). Of the tree only the set
+// of places <call path, depth, caller> stays; units with equal sets are one shape with a count.
 //
-// A path that occurs at more than kMaxDepths depths (memory on the stack whose
-// size depends on data) keeps one place of variable depth. When the shapes exceed
+// A path that a caller enters at more than kMaxDepths depths (memory on the stack
+// whose size depends on data) keeps one place of variable depth. When the shapes exceed
 // their number or the memory, those seen least are dropped and counted. An entry
-// costs two small hash lookups, a unit a sort of its places.
+// costs three small hash lookups, a unit a sort of its places.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "base/flat_map.h"
+#include "guard/call_sites.h"
 #include "guard/profile.h"
 
 namespace culprit::guard {
@@ -37,7 +39,7 @@ class ShapeTable {
 
   // The call stack of an iteration begins empty; it outlives its sub-units.
   void BeginIteration() { stack_.clear(); }
-  void Enter(uint32_t function, int32_t depth16, Open unit);
+  void Enter(uint32_t function, int32_t depth16, const CallOrigin& origin, Open unit);
   // What was entered in it since the last EndUnit or DropUnit.
   void EndUnit(Open unit, wire::UnitKind kind, uint32_t loop, uint32_t half);
   void DropUnit(Open unit);
@@ -49,10 +51,18 @@ class ShapeTable {
   struct Frame {
     int32_t depth16 = 0;
     uint32_t path = 0;
+    uint32_t function = 0;
   };
   struct PathState {
     uint32_t function = 0;
     uint32_t parent = kNoIndex;
+    uint32_t last_caller = kNoIndex;
+    uint32_t last_site = kNoIndex;
+  };
+  // A path as one caller enters it.
+  struct SiteState {
+    uint32_t path = 0;
+    uint32_t caller = kNoIndex;
     int32_t last_depth16 = 0;
     uint32_t last_place = kNoIndex;
     uint32_t depths = 0;
@@ -70,8 +80,10 @@ class ShapeTable {
     uint64_t units[2] = {0, 0};
     std::vector<uint64_t> hits;
   };
+  void PopTo(int32_t depth16, uint32_t caller_function);
   uint32_t ChildOf(uint32_t path, uint32_t function);
-  uint32_t PlaceOf(uint32_t path, int32_t depth16);
+  uint32_t SiteOf(uint32_t path, uint32_t caller);
+  uint32_t PlaceOf(uint32_t site, int32_t depth16);
   void DropRare();
 
   uint64_t max_shapes_;
@@ -79,9 +91,11 @@ class ShapeTable {
   uint64_t used_bytes_ = 0;
   std::vector<Frame> stack_;
   std::vector<PathState> paths_;
-  FlatMap<uint64_t, uint32_t> children_;       // path + 1 and function -> path + 1
+  FlatMap<uint64_t, uint32_t> children_;  // path + 1 and function -> path + 1
+  std::vector<SiteState> sites_;
+  FlatMap<uint64_t, uint32_t> site_numbers_;   // path and caller + 1 -> site + 1
   std::vector<Place> places_;                  // depth in units of 16 bytes
-  FlatMap<uint64_t, uint32_t> place_numbers_;  // path and depth -> place + 1
+  FlatMap<uint64_t, uint32_t> place_numbers_;  // site and depth -> place + 1
   struct OpenUnit {
     std::vector<uint32_t> stamp;  // by place: number in the unit + 1, if entered
     std::vector<uint32_t> places;

@@ -87,7 +87,7 @@ class SimulatedThread {
   template <class Body>
   void Call(const std::string& name, uint64_t frame_bytes, Body body) {
     const uint32_t id = process_.Function(name);
-    Word(wire::LogKind::kEnter, id, sp_ >> 4);
+    Enter(id, sp_, frames_.size());
     frames_.push_back({id, sp_});
     sp_ -= frame_bytes;
     body();
@@ -100,7 +100,7 @@ class SimulatedThread {
   }
   // The caller's frame is replaced: the same stack pointer again.
   void TailCall(const std::string& name) {
-    Word(wire::LogKind::kEnter, process_.Function(name), frames_.back().sp >> 4);
+    Enter(process_.Function(name), frames_.back().sp, frames_.size() - 1);
   }
 
   // A wait of the running function at its n-th call; ready 0: nothing came.
@@ -152,6 +152,11 @@ class SimulatedThread {
   void Word(wire::LogKind kind, uint32_t a, uint64_t b) {
     words_.push_back(static_cast<uint64_t>(kind) << 60 | static_cast<uint64_t>(a) << 40 |
                      (b & 0xff'ffff'ffff));
+  }
+  // Called by the innermost of so many frames, which calls each function at one place.
+  void Enter(uint32_t id, uint64_t sp, size_t frames) {
+    Word(wire::LogKind::kEnter, id, sp >> 4);
+    words_.push_back(frames == 0 ? 0 : process_.AddressIn(frames_[frames - 1].id, 8 + 8 * id));
   }
   void WriteStack(uint64_t site) {
     Word(wire::LogKind::kStack, static_cast<uint32_t>(frames_.size()), 0);

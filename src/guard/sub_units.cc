@@ -19,6 +19,8 @@ constexpr uint64_t kExplainedPercent = 95;
 constexpr uint64_t kExcessPercent = 2;
 // ... and at least so many iterations had several events.
 constexpr uint64_t kMinBatches = 8;
+// The handlers hold one entry of the iterations' in so many at least.
+constexpr uint64_t kLeastWork = 4;
 constexpr size_t kMaxTails = 8;
 
 // How often each context occurs in each iteration, by depth and context.
@@ -141,7 +143,9 @@ uint64_t WorkBelow(const std::vector<SampledIteration>& iterations,
 }
 
 // Marking events as ready is done as often as handling them, but no work is done
-// there: of all depths that fit, the shallowest of those that hold most.
+// there: of all depths that fit, the shallowest of those that hold most. Where even
+// that is little, the handlers were not found, and cutting would leave the work in
+// one piece, as a tail.
 std::vector<Context> FindHandlers(const std::vector<SampledIteration>& iterations) {
   uint64_t batches = 0;
   for (const SampledIteration& iteration : iterations) batches += iteration.ready > 1 ? 1 : 0;
@@ -156,6 +160,9 @@ std::vector<Context> FindHandlers(const std::vector<SampledIteration>& iteration
     most = std::max(most, work);
     levels.emplace_back(std::move(handlers), work);
   }
+  uint64_t entries = 0;
+  for (const SampledIteration& iteration : iterations) entries += iteration.events.size();
+  if (most * kLeastWork < entries) return {};
   for (auto& [handlers, work] : levels) {
     if (work * 2 >= most) return std::move(handlers);
   }

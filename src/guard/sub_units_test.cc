@@ -98,6 +98,19 @@ TEST_F(SubUnits, MarkingEventsAsReadyIsNotHandlingThem) {
   EXPECT_EQ(Find().handlers, (Contexts{{kHandlerA, 192}}));
 }
 
+// What is done for each event may not be seen (one call handles them all): then
+// units are iterations, not the marking of events and one long tail.
+TEST_F(SubUnits, ALevelWithHardlyAnyWorkIsNone) {
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t ready = 1 + Below(4);
+    Begin(ready);
+    for (uint64_t n = 0; n < ready; ++n) Enter(kDispatch, 128);
+    Enter(kAfter, 64);
+    for (int k = 0; k < 40; ++k) Enter(kWork, 96);
+  }
+  EXPECT_TRUE(Find().handlers.empty());
+}
+
 TEST_F(SubUnits, WithoutBatchesThereIsNoHandlerLevel) {
   for (int i = 0; i < 100; ++i) {
     Begin(1);

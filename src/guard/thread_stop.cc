@@ -69,6 +69,13 @@ bool IsEndedBySignals(int64_t number) {
 }
 #endif
 
+// It lives and is ours: the kernel names the tracer's process, not its thread.
+bool IsTracedByUs(int64_t tid) {
+  const std::string state = ProcStatusField(tid, "State");
+  return !state.empty() && state[0] != 'Z' && state[0] != 'X' &&
+         ProcStatusField(tid, "TracerPid") == std::to_string(getpid());
+}
+
 bool ParsePlace(const std::string& text, SystemCallPlace& place) {
   if (text.starts_with("running")) {
     place.running = true;
@@ -128,16 +135,23 @@ ThreadStop::ThreadStop(ThreadStop&& other) noexcept
       stopped_(other.stopped_),
       pending_signal_(other.pending_signal_) {}
 
+// A running thread cannot be let go, and one that we asked to stop will, however
+// late it gets a CPU: left alone, it would then stand still for ever.
 ThreadStop::~ThreadStop() {
   if (tid_ == 0) return;
   const auto id = static_cast<pid_t>(tid_);
-  if (!stopped_) {
-    // A running thread cannot be let go.
+  const auto let_go = [&] {
+    return ptrace(PTRACE_DETACH, id, nullptr, AsPointer(static_cast<uint64_t>(pending_signal_))) ==
+           0;
+  };
+  if (stopped_ && let_go()) return;
+  while (IsTracedByUs(tid_)) {
     ptrace(PTRACE_INTERRUPT, id, nullptr, nullptr);
-    static_cast<void>(WaitForStop(kStopPatienceMs).ok());
-  }
-  if (ptrace(PTRACE_DETACH, id, nullptr, AsPointer(static_cast<uint64_t>(pending_signal_))) == 0) {
-    return;
+    const Result<int> signal = WaitForStop(kStopPatienceMs);
+    if (!signal.ok()) continue;
+    const bool is_signal = signal.value() != 0 && (signal.value() & 0x7f) != SIGTRAP;
+    if (is_signal) pending_signal_ = signal.value();
+    if (let_go()) return;
   }
   // It ended. Who was traced is first its tracer's to reap, then its parent's; a
   // child of ours is reaped by who started it.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <tuple>
 
 #include "base/text.h"
@@ -16,7 +17,6 @@ constexpr size_t kPieceBytes = 1 << 20;
 // Words behind the first one; -1: no such kind.
 int WordsBehind(wire::LogKind kind, uint32_t a) {
   switch (kind) {
-    case wire::LogKind::kEnter:
     case wire::LogKind::kLost:
       return 0;
     case wire::LogKind::kWaitEnter:
@@ -25,6 +25,7 @@ int WordsBehind(wire::LogKind kind, uint32_t a) {
       return 3;
     case wire::LogKind::kStack:
       return a <= wire::kMaxFrames ? static_cast<int>(2 * a) : -1;
+    case wire::LogKind::kEnter:
     case wire::LogKind::kRead:
     case wire::LogKind::kFork:
       return 1;
@@ -63,6 +64,23 @@ Result<std::vector<LogFile>> ListLogs(const std::string& session_folder, Diagnos
   }
   std::sort(logs.begin(), logs.end(), [](const LogFile& x, const LogFile& y) {
     return std::tie(x.pid, x.tid, x.path) < std::tie(y.pid, y.tid, y.path);
+  });
+  return logs;
+}
+
+std::vector<LogFile> InOrderOfBirth(std::vector<LogFile> logs) {
+  std::map<uint32_t, uint32_t> parent_of;
+  for (const LogFile& log : logs) parent_of[log.pid] = log.parent_pid;
+  std::map<uint32_t, uint32_t> generation;
+  for (const auto& [pid, parent] : parent_of) {
+    uint32_t steps = 0;
+    for (uint32_t at = parent; parent_of.contains(at) && steps < parent_of.size(); ++steps) {
+      at = parent_of[at];
+    }
+    generation[pid] = steps;
+  }
+  std::stable_sort(logs.begin(), logs.end(), [&](const LogFile& x, const LogFile& y) {
+    return generation[x.pid] < generation[y.pid];
   });
   return logs;
 }

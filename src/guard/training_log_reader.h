@@ -34,6 +34,9 @@ struct LogFile {
 // By pid and tid.
 Result<std::vector<LogFile>> ListLogs(const std::string& session_folder, Diagnostics& diagnostics);
 
+// Parents before the processes they forked: a child's log says little without.
+std::vector<LogFile> InOrderOfBirth(std::vector<LogFile> logs);
+
 struct LogRecord {
   wire::LogKind kind = wire::LogKind::kEnter;
   bool broken = false;
@@ -48,12 +51,12 @@ class LogCursor {
   static Result<LogCursor> Open(const LogFile& log, Diagnostics& diagnostics);
 
   bool Next(LogRecord& record) {
-    if (next_ < end_) {
+    if (end_ - next_ > 1) {
       const uint64_t word = words_[next_];
       if (word >> 60 == static_cast<uint64_t>(wire::LogKind::kEnter)) {
-        ++next_;
         Split(word, record);
-        record.words = {};
+        record.words = std::span<const uint64_t>(words_.data() + next_ + 1, 1);
+        next_ += 2;
         return true;
       }
     }

@@ -3,8 +3,9 @@
 
 namespace culprit::guard {
 
-UnitCutter::UnitCutter(const std::vector<SubUnitLevels>& levels, ShapeTable& table)
-    : table_(table), of_loop_(levels.size()), totals_(levels.size()) {
+UnitCutter::UnitCutter(const std::vector<SubUnitLevels>& levels, CallSites& call_sites,
+                       ShapeTable& table)
+    : call_sites_(call_sites), table_(table), of_loop_(levels.size()), totals_(levels.size()) {
   for (size_t i = 0; i < levels.size(); ++i) {
     const auto add = [&](const std::vector<Context>& contexts, Cut cut) {
       for (const Context& context : contexts) {

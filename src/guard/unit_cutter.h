@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/flat_map.h"
+#include "guard/call_sites.h"
 #include "guard/profile.h"
 #include "guard/shape_table.h"
 #include "guard/sub_units.h"
@@ -30,18 +31,21 @@ struct LoopTotals {
 
 class UnitCutter {
  public:
-  UnitCutter(const std::vector<SubUnitLevels>& levels, ShapeTable& table);
+  UnitCutter(const std::vector<SubUnitLevels>& levels, CallSites& call_sites, ShapeTable& table);
 
-  void BeginThread() { iterations_ = 0; }
+  void BeginThread(uint32_t pid) {
+    call_sites_.UseProcess(pid);
+    iterations_ = 0;
+  }
 
   void Begin(uint32_t loop, uint64_t ready, uint64_t bytes);
-  void Enter(uint32_t function, int32_t depth16) {
+  void Enter(uint32_t function, int32_t depth16, uint64_t return_address) {
     ++entries_;
     if (cuts_ != nullptr) {
       const uint64_t key = uint64_t{function} << 32 | static_cast<uint32_t>(depth16 * 16);
       if (const Cut* cut = cuts_->Find(key); cut != nullptr) Take(*cut);
     }
-    table_.Enter(function, depth16, OpenOf(kind_));
+    table_.Enter(function, depth16, call_sites_.OriginOf(return_address), OpenOf(kind_));
   }
   void Read(uint64_t) {}
   void End(uint64_t dur_ns, bool complete);
@@ -60,6 +64,7 @@ class UnitCutter {
     return kind == wire::UnitKind::kTail ? ShapeTable::kParts : ShapeTable::kRunning;
   }
 
+  CallSites& call_sites_;
   ShapeTable& table_;
   std::vector<Cuts> of_loop_;
   std::vector<LoopTotals> totals_;

@@ -79,14 +79,15 @@ void UnitTraceMaker::Add(const UnitReport& report) {
 Status UnitTraceMaker::Write(const std::string& path, Overwrite overwrite) const {
   std::vector<Unit> units = units_;
   const auto key = [](const Unit& unit) {
-    return std::tuple(unit.begin_ns, unit.pid, unit.tid, unit.wall_ns, unit.type);
+    return std::tuple(unit.begin_ns, unit.pid, unit.tid, unit.type, ~unit.wall_ns);
   };
   std::sort(units.begin(), units.end(),
             [&](const Unit& a, const Unit& b) { return key(a) < key(b); });
-  // A slow unit may be a sample as well.
+  // A slow unit may be a sample as well; a tail's sample is of one ready event.
   units.erase(std::unique(units.begin(), units.end(),
                           [](const Unit& a, const Unit& b) {
-                            return a.begin_ns == b.begin_ns && a.tid == b.tid && a.type == b.type;
+                            return a.begin_ns == b.begin_ns && a.pid == b.pid && a.tid == b.tid &&
+                                   a.type == b.type;
                           }),
               units.end());
   trace::Trace trace;

@@ -39,8 +39,9 @@ TEST(UnitExport, WritesUnitsAsInstances) {
   slow.type = 0;
   slow.begin_ns = 6000;
   slow.wall_ns = 900;
+  const wire::Sample same[] = {SampleOf(0, 8, 6000, 300)};  // of one of its ready events
+  maker.Add(99, same);
   maker.Add(slow);
-  maker.Add(slow);  // a sample as well
   ASSERT_TRUE(maker.Write(folder / "units.ctrace", Overwrite::kRefuse).ok());
   const auto trace = trace::ReadTrace(folder / "units.ctrace");
   ASSERT_TRUE(trace.ok()) << trace.error().ToString();

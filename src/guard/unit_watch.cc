@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/unit_watch.h"
 
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <utility>
 
 #include "guard/proc_file.h"
 
@@ -15,6 +19,28 @@ constexpr uint64_t kKeepLooksNs = 10'000'000'000;
 // The slot's begin and the record's differ by rounding and by what the runtime
 // takes off for itself.
 constexpr uint64_t kRoundingNs = 100'000;
+// Of a thread, those of units that ended included.
+constexpr size_t kMaxKeptLooks = 4 * UnitWatch::kMaxLooks;
+
+bool IsWaitForEvents(int64_t system_call) {
+  static constexpr int64_t kCalls[] = {
+#ifdef SYS_epoll_wait
+      SYS_epoll_wait,   SYS_poll,  SYS_select,
+#endif
+#ifdef SYS_epoll_pwait2
+      SYS_epoll_pwait2,
+#endif
+      SYS_epoll_pwait,  SYS_ppoll, SYS_pselect6, SYS_accept, SYS_accept4};
+  return std::find(std::begin(kCalls), std::end(kCalls), system_call) != std::end(kCalls);
+}
+
+bool WaitsForEvents(const OpenUnit& unit, const ThreadStack& stack) {
+  const bool in_handler =
+      unit.kind == wire::UnitKind::kHandler || unit.kind == wire::UnitKind::kCommand;
+  return !in_handler && !stack.running && IsWaitForEvents(stack.system_call) &&
+         std::all_of(std::begin(unit.contexts), std::end(unit.contexts),
+                     [](uint64_t word) { return word == 0; });
+}
 
 }  // namespace
 
@@ -28,6 +54,27 @@ ThreadLife ReadThreadLife(int64_t pid, int64_t tid) {
   return life;
 }
 
+void UnitWatch::Look(const GuardedProcess& process, const ProcessImage& image, const OpenUnit& unit,
+                     uint64_t now_ns, Watched& watched) {
+  if (watched.begin_ns != unit.begin_ns) {
+    watched.begin_ns = unit.begin_ns;
+    watched.rounds = 0;
+    watched.next_round = 1;
+    watched.looks_of_unit = 0;
+    std::erase_if(watched.looks,
+                  [&](const UnitLook& look) { return look.time_ns + kKeepLooksNs < now_ns; });
+  }
+  ++watched.rounds;
+  if (watched.rounds < watched.next_round || watched.looks_of_unit >= kMaxLooks) return;
+  watched.next_round *= 2;
+  auto stack = stacks_.Take(process.pid(), unit.tid, image);
+  if (!stack.ok()) return;
+  ++watched.looks_of_unit;
+  if (watched.looks.size() >= kMaxKeptLooks) watched.looks.erase(watched.looks.begin());
+  watched.looks.push_back(
+      {.time_ns = now_ns, .kind = unit.kind, .stack = std::move(stack).value()});
+}
+
 std::vector<HungUnit> UnitWatch::Round(const GuardedProcess& process, const ProcessImage& image,
                                        uint64_t now_ns) {
   std::vector<HungUnit> hanging;
@@ -39,49 +86,43 @@ std::vector<HungUnit> UnitWatch::Round(const GuardedProcess& process, const Proc
     // A thread that had no CPU is not slow, and to stop it would make it so.
     if (unit.elapsed_ns - unit.run_delay_ns < unit.allowed_ns) continue;
     Watched& watched = watched_[{process.pid(), unit.tid}];
-    if (watched.begin_ns != unit.begin_ns) {
-      watched.begin_ns = unit.begin_ns;
-      watched.rounds = 0;
-      watched.next_round = 1;
-      std::erase_if(watched.looks,
-                    [&](const UnitLook& look) { return look.time_ns + kKeepLooksNs < now_ns; });
-    }
-    ++watched.rounds;
-    if (watched.rounds >= watched.next_round && watched.looks.size() < kMaxLooks) {
-      watched.next_round *= 2;
-      auto stack = stacks_.Take(process.pid(), unit.tid, image);
-      if (stack.ok()) {
-        watched.looks.push_back({.time_ns = now_ns, .stack = std::move(stack).value()});
-      }
-    }
+    Look(process, image, unit, now_ns, watched);
     const bool hangs =
         unit.elapsed_ns - unit.run_delay_ns >= options_.hang_ns && watched.rounds > 2;
     if (!hangs || watched.hung_begin_ns == unit.begin_ns) continue;
-    watched.hung_begin_ns = unit.begin_ns;
     HungUnit hung;
     hung.unit = unit;
     std::copy_if(watched.looks.begin(), watched.looks.end(), std::back_inserter(hung.looks),
                  [&](const UnitLook& look) { return look.time_ns >= unit.begin_ns; });
+    if (!hung.looks.empty() && WaitsForEvents(unit, hung.looks.back().stack)) continue;
+    watched.hung_begin_ns = unit.begin_ns;
+    watched.hung_kind = unit.kind;
     hanging.push_back(std::move(hung));
   }
   return hanging;
 }
 
-UnitWatch::Seen UnitWatch::Take(int64_t pid, int64_t tid, uint64_t begin_ns, uint64_t end_ns) {
+UnitWatch::Seen UnitWatch::Take(int64_t pid, int64_t tid, wire::UnitKind kind, uint64_t begin_ns,
+                                uint64_t end_ns) {
   Seen seen;
   const auto found = watched_.find({pid, tid});
   if (found == watched_.end()) return seen;
   Watched& watched = found->second;
-  const auto within = [&](uint64_t time_ns) {
-    return time_ns + kRoundingNs >= begin_ns && time_ns <= end_ns + kRoundingNs;
+  const auto within = [&](uint64_t time_ns, wire::UnitKind of) {
+    return (kind == wire::UnitKind::kIteration || of == kind) &&
+           time_ns + kRoundingNs >= begin_ns && time_ns <= end_ns + kRoundingNs;
   };
-  for (UnitLook& look : watched.looks) {
-    if (!within(look.time_ns)) continue;
+  std::vector<UnitLook> others;
+  for (UnitLook& look : std::exchange(watched.looks, {})) {
+    if (!within(look.time_ns, look.kind)) {
+      others.push_back(std::move(look));
+      continue;
+    }
     seen.held_ns += look.stack.held_ns;
     seen.looks.push_back(std::move(look));
   }
-  std::erase_if(watched.looks, [&](const UnitLook& look) { return look.time_ns <= end_ns; });
-  seen.hung = watched.hung_begin_ns != 0 && within(watched.hung_begin_ns);
+  watched.looks = std::move(others);
+  seen.hung = watched.hung_begin_ns != 0 && within(watched.hung_begin_ns, watched.hung_kind);
   return seen;
 }
 

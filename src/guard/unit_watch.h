@@ -8,7 +8,9 @@
 // comes, or the unit counts as hanging.
 //
 // A look at a sleeping thread does not touch it; one at a running thread stops it
-// for some 50 µs, kMaxLooks times a unit at most. One thread at a time.
+// for some 50 µs, kMaxLooks times a unit at most. A thread that has entered nothing
+// guarded and sleeps in a wait for events does not hang: the loop it waits in was
+// not seen in training. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,7 @@ namespace culprit::guard {
 
 struct UnitLook {
   uint64_t time_ns = 0;
+  wire::UnitKind kind = wire::UnitKind::kIteration;  // of the unit that was looked at
   ThreadStack stack;
 };
 
@@ -53,13 +56,14 @@ class UnitWatch {
   std::vector<HungUnit> Round(const GuardedProcess& process, const ProcessImage& image,
                               uint64_t now_ns);
   // The looks at the thread within the time of a unit, oldest first; and whether
-  // the unit was returned as hanging.
+  // the unit was returned as hanging. Handlers run within the time of a tail, and
+  // looks at them are not the tail's; kIteration: all are wanted.
   struct Seen {
     std::vector<UnitLook> looks;
     uint64_t held_ns = 0;  // by these
     bool hung = false;
   };
-  Seen Take(int64_t pid, int64_t tid, uint64_t begin_ns, uint64_t end_ns);
+  Seen Take(int64_t pid, int64_t tid, wire::UnitKind kind, uint64_t begin_ns, uint64_t end_ns);
   void Forget(int64_t pid);
 
  private:
@@ -67,9 +71,13 @@ class UnitWatch {
     uint64_t begin_ns = 0;  // of the unit that is being looked at
     uint64_t rounds = 0;
     uint64_t next_round = 1;
-    uint64_t hung_begin_ns = 0;   // of the last unit returned as hanging
+    size_t looks_of_unit = 0;
+    uint64_t hung_begin_ns = 0;  // of the last unit returned as hanging
+    wire::UnitKind hung_kind = wire::UnitKind::kIteration;
     std::vector<UnitLook> looks;  // also of units that ended, until they are old
   };
+  void Look(const GuardedProcess& process, const ProcessImage& image, const OpenUnit& unit,
+            uint64_t now_ns, Watched& watched);
   using ThreadKey = std::pair<int64_t, int64_t>;  // pid, tid
 
   WatchOptions options_;

@@ -56,6 +56,11 @@ bool ViolationHook::IsBusy() {
   return false;
 }
 
+void ViolationHook::WaitForLast(uint64_t patience_ns) {
+  const uint64_t until_ns = GuardClockNs() + patience_ns;
+  while (IsBusy() && GuardClockNs() < until_ns) usleep(1000);
+}
+
 void ViolationHook::Offer(const UnitReport& report) {
   const uint64_t now_ns = GuardClockNs();
   if (IsBusy() || (last_ns_ != 0 && now_ns - last_ns_ < pause_ns_)) {

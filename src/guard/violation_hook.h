@@ -34,6 +34,8 @@ class ViolationHook {
   ~ViolationHook() = default;
 
   void Offer(const UnitReport& report);
+  // For the one that runs, so long at most, so that failed() is complete.
+  void WaitForLast(uint64_t patience_ns);
   uint64_t started() const { return started_; }
   uint64_t left_out() const { return left_out_; }
   uint64_t failed() const { return failed_; }

@@ -116,5 +116,15 @@ TEST(ViolationHook, PausesBetweenTwo) {
   EXPECT_EQ(hook.failed(), 1u) << "its code was 1";
 }
 
+TEST(ViolationHook, KnowsWhetherTheLastFailed) {
+  ViolationHook hook = ViolationHook::OfCommand("sleep 0.1; exit 3", 0);
+  hook.Offer(Report(1));
+  EXPECT_EQ(hook.failed(), 0u);
+  hook.WaitForLast(60'000'000'000);
+  EXPECT_EQ(hook.failed(), 1u);
+  hook.WaitForLast(60'000'000'000);  // there is none
+  EXPECT_EQ(hook.failed(), 1u);
+}
+
 }  // namespace
 }  // namespace culprit::guard

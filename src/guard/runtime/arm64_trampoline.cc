@@ -95,8 +95,14 @@ void EmitEntrySp(uint32_t reg, CodeBuffer& out) {
   out.Word(0x91000000 | kFrameBytes << 10 | kSp << 5 | reg);  // add reg, sp, #96
 }
 
-void EmitTraining(const Hook& hook, CodeBuffer& out) {
+void EmitReturnAddress(bool signed_link, CodeBuffer& out) {
+  if (signed_link) out.Word(kStripLink);
+  out.Word(0xaa1e03e2);  // mov x2, x30
+}
+
+void EmitTraining(const Hook& hook, bool signed_link, CodeBuffer& out) {
   EmitSave(out);
+  EmitReturnAddress(signed_link, out);
   EmitEntrySp(kX1, out);
   EmitConstant(kX0, hook.argument, out);
   EmitCall(hook.function, out);
@@ -107,10 +113,9 @@ bool EmitGuard(const Hook& hook, const SlotLayout& layout, bool signed_link, Cod
   if (!EmitSlot(layout.slot_offset, out)) return false;
   const size_t skip = EmitTest(kCbz, kX16, out);
   EmitSave(out);
-  if (signed_link) out.Word(kStripLink);
+  EmitReturnAddress(signed_link, out);
   out.Word(0xaa1003e0);  // mov x0, x16
   EmitEntrySp(kX1, out);
-  out.Word(0xaa1e03e2);  // mov x2, x30
   EmitConstant(kX3, hook.argument, out);
   EmitCall(hook.function, out);
   EmitRestore(out);
@@ -165,7 +170,7 @@ bool EmitHook(const Hook& hook, const SlotLayout& layout, uint32_t pad, CodeBuff
               EntryPatch& patch) {
   switch (hook.kind) {
     case HookKind::kTraining:
-      EmitTraining(hook, out);
+      EmitTraining(hook, SignsReturnAddress(pad), out);
       return true;
     case HookKind::kGuard:
       return EmitGuard(hook, layout, SignsReturnAddress(pad), out);

@@ -52,6 +52,11 @@ bool FindDetouredCalls() {
   Find(library, WakeCalls());
   Find(library, ProcessCalls());
   dlclose(library);
+  // Where the program has it.
+  if (void* aio = dlopen("libaio.so.1", RTLD_LAZY | RTLD_NOLOAD); aio != nullptr) {
+    Find(aio, WaitCalls());
+    dlclose(aio);
+  }
   return g_call_count != 0;
 }
 

@@ -23,13 +23,13 @@
 
 namespace culprit::guard::runtime {
 
-using TrainingFunction = void (*)(uint64_t id, uint64_t sp);
 // return_address has no pointer authentication bits.
+using TrainingFunction = void (*)(uint64_t id, uint64_t sp, uint64_t return_address);
 using GuardFunction = void (*)(void* slot, uint64_t sp, uint64_t return_address,
                                const void* record);
 
 enum class HookKind : uint32_t {
-  kTraining,    // TrainingFunction(id, sp) at every entry
+  kTraining,    // TrainingFunction(id, sp, return address) at every entry
   kGuard,       // slot = the thread's pointer in TLS; null: nothing; else GuardFunction
   kOneContext,  // the same test inline: slot->base_sp - (sp & ~15) == depth sets `bit` in
                 // slot->contexts (wire::UnitSlot); no call

@@ -52,10 +52,11 @@ const void* g_slot;
       : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc")
 #endif
 
-HOOK_FUNCTION void CountEntry(uint64_t id, uint64_t sp) {
+HOOK_FUNCTION void CountEntry(uint64_t id, uint64_t sp, uint64_t return_address) {
   __atomic_fetch_add(&g_hits, 1, __ATOMIC_RELAXED);
   g_argument = id;
   g_sp = sp;
+  g_return_address = return_address;
   CLOBBER_ALL();
 }
 HOOK_FUNCTION void CountGuard(void* slot, uint64_t sp, uint64_t return_address,
@@ -268,7 +269,9 @@ TEST(Patcher, HooksAreToldStackPointerReturnAddressAndArgument) {
   EXPECT_EQ(g_hits, 0u);
 }
 
-TEST(Patcher, TheReturnAddressBehindASigningEntryIsPlain) {
+class PatcherReturnAddress : public testing::TestWithParam<HookKind> {};
+
+TEST_P(PatcherReturnAddress, IsPlainBehindASigningEntry) {
 #if defined(__aarch64__)
   const char* name = "paciasp";
 #else
@@ -278,17 +281,31 @@ TEST(Patcher, TheReturnAddressBehindASigningEntryIsPlain) {
   wire::UnitSlot slot{};
   t_slot = &slot;
   RegisterState state{};
-  PatchRequest requests[] = {{StartOf(EntryNamed(name)), GuardHook(1)},
-                             {StartOf(EntryNamed("stack_in")), GuardHook(2)}};
+  const auto hook = [&](uint64_t id) {
+    return GetParam() == HookKind::kGuard ? GuardHook(id) : TrainingHook(id);
+  };
+  PatchRequest requests[] = {{StartOf(EntryNamed(name)), hook(1)},
+                             {StartOf(EntryNamed("stack_in")), hook(2)}};
   ASSERT_EQ(patcher.Install(requests, true), 2u);
   CallWithRegisters(EntryNamed("stack_in").begin, &state);
   const uint64_t plain = g_return_address, sp = g_sp;
+#if defined(__aarch64__)
+  EXPECT_EQ(plain, state.general[1]);
+#else
+  EXPECT_EQ(plain, state.general[3]);
+#endif
   CallWithRegisters(EntryNamed(name).begin, &state);
   EXPECT_EQ(g_return_address, plain);
   EXPECT_EQ(g_sp, sp);
   t_slot = nullptr;
   patcher.RemoveAll();
 }
+
+INSTANTIATE_TEST_SUITE_P(Hooks, PatcherReturnAddress,
+                         testing::Values(HookKind::kGuard, HookKind::kTraining),
+                         [](const auto& kind) {
+                           return kind.param == HookKind::kGuard ? "Guard" : "Training";
+                         });
 
 TEST(Patcher, OneContextSetsItsBitAtItsDepthOnly) {
   Patcher& patcher = ThePatcher();

@@ -107,6 +107,20 @@ void ForgetProcessFiles() {
   process.stage.store(Process::kNothing);
 }
 
+void RemoveFilesOfLauncher() {
+  Process& process = ThisProcess();
+  if (process.stage.load() != Process::kMade || process.pid != static_cast<uint32_t>(RawGetPid())) {
+    return;
+  }
+  bool waited = false;
+  ForEachThread([&](const ThreadState& state) { waited = waited || state.saw_wait; });
+  if (waited) return;
+  for (const char* kind : {"slots.", "ring.", "modules.", "functions."}) {
+    RemoveSessionFile(FileName(kind).Add(process.pid).text());
+  }
+  ForgetProcessFiles();
+}
+
 void WipeAfterFork() {
   Process& process = ThisProcess();
   if (process.pid == 0 && process.states_used.load() == 0) return;

@@ -47,6 +47,11 @@ bool EnsureProcess();
 // A new session begins: the files of the last one are let go.
 void ForgetProcessFiles();
 
+// Before exec: the files of a process that never waited (it only starts another,
+// perhaps as another user, who could not replace them) are removed. If the exec
+// fails, they are made again at the first wait.
+void RemoveFilesOfLauncher();
+
 // In a forked child: what the kernel should have wiped is wiped (emulators of
 // system calls do not).
 void WipeAfterFork();

@@ -2,6 +2,7 @@
 #include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@ uint64_t g_underscore_fork;
 uint64_t g_execve;
 uint64_t g_exit;
 uint64_t g_prctl;
+uint64_t g_pthread_create;
 uint64_t g_syscall;
 
 void AfterFork(int child) {
@@ -42,6 +44,7 @@ void AfterFork(int child) {
 
 // fork() calls _Fork() where there is one.
 int ForkDetour() {
+  LookBeforeProcessesOrThreads();
   const int child = OriginalAs<int (*)()>(g_fork)();
   if (g_underscore_fork == 0) AfterFork(child);
   return child;
@@ -53,6 +56,12 @@ int UnderscoreForkDetour() {
   return child;
 }
 
+int PthreadCreateDetour(void* thread, const void* attributes, void* function, void* argument) {
+  if (__libc_single_threaded != 0) LookBeforeProcessesOrThreads();
+  using Create = int (*)(void*, const void*, void*, void*);
+  return OriginalAs<Create>(g_pthread_create)(thread, attributes, function, argument);
+}
+
 // What is in the thread's buffer would be lost with the process's memory. In a
 // vforked child it is the parent's buffer, and the parent sleeps.
 void WriteOutThisThread() {
@@ -62,6 +71,7 @@ void WriteOutThisThread() {
 
 int ExecDetour(const char* path, char* const* arguments, char* const* environment) {
   WriteOutThisThread();
+  if (__libc_single_threaded != 0 && !AreSystemCallsSealed()) RemoveFilesOfLauncher();
   using Exec = int (*)(const char*, char* const*, char* const*);
   return OriginalAs<Exec>(g_execve)(path, arguments, environment);
 }
@@ -85,6 +95,8 @@ bool SetsSeccomp(long operation, long filter) {
 constexpr WaitSpec kFutexWait = {"futex", wire::WaitCall::kFutex, WaitShape::kCondition};
 constexpr WaitSpec kFutexTimedWait = {"futex", wire::WaitCall::kFutex, WaitShape::kConditionTimed};
 
+constexpr WaitSpec kEventsWait = {"io_getevents", wire::WaitCall::kAio, WaitShape::kTimespec4};
+
 bool IsFutexWait(long number, long operation) {
   const long command = operation & FUTEX_CMD_MASK;
   return number == SYS_futex && (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET);
@@ -101,18 +113,21 @@ void LogFutexWake(long number, long address, long operation) {
   AppendLog(*state, words, 3);
 }
 
-// Programs make their futex calls, and enter seccomp, through syscall().
+// Programs make their futex and io_getevents calls, and enter seccomp, through
+// syscall().
 long SyscallDetour(long number, long a, long b, long c, long d, long e, long f) {
   using Syscall = long (*)(long, long, long, long, long, long, long);
   const auto original = OriginalAs<Syscall>(g_syscall);
   if (number == SYS_seccomp && SetsSeccomp(a, c)) SealSession();
-  if (number != SYS_futex) return original(number, a, b, c, d, e, f);
-  if (!IsFutexWait(number, b)) {
+  const bool of_events = number == SYS_io_getevents;
+  if (number != SYS_futex && !of_events) return original(number, a, b, c, d, e, f);
+  if (!of_events && !IsFutexWait(number, b)) {
     LogFutexWake(number, a, b);
     return original(number, a, b, c, d, e, f);
   }
   const CallArguments arguments = {{a, b, c, d, e, f}};
-  const WaitSpec& spec = d == 0 ? kFutexWait : kFutexTimedWait;
+  const WaitSpec& of_futex = d == 0 ? kFutexWait : kFutexTimedWait;
+  const WaitSpec& spec = of_events ? kEventsWait : of_futex;
   WaitFrame frame;
   EnterWait(frame, spec, arguments,
             {CULPRIT_ENTRY_SP(), reinterpret_cast<uint64_t>(__builtin_return_address(0))});
@@ -121,7 +136,7 @@ long SyscallDetour(long number, long a, long b, long c, long d, long e, long f) 
   return result;
 }
 
-constexpr size_t kProcessCallCount = 6;
+constexpr size_t kProcessCallCount = 7;
 DetouredCall g_process_calls[kProcessCallCount];
 
 }  // namespace
@@ -134,6 +149,7 @@ std::span<const DetouredCall> ProcessCalls() {
       {"fork", CodeAddress(&ForkDetour), &g_fork, kAlways},
       {"execve", CodeAddress(&ExecDetour), &g_execve, kTraining},
       {"_exit", CodeAddress(&ExitDetour), &g_exit, kTraining},
+      {"pthread_create", CodeAddress(&PthreadCreateDetour), &g_pthread_create, kAlways},
       {"prctl", CodeAddress(&PrctlDetour), &g_prctl, kAlways},
       {"syscall", CodeAddress(&SyscallDetour), &g_syscall, kAlways},
   };

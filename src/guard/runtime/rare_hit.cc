@@ -44,7 +44,11 @@ void HandleRareHit(void* argument) {
       slot.contexts[hit.rule->bit / 64] |= uint64_t{1} << hit.rule->bit % 64;
       if (state->plan->view.header().hit_counting != 0) ++state->context_hits[hit.rule->bit];
     }
-    if (ReadTicks() > slot.deadline_ticks) PassDeadline(*state, place);
+    if (ReadTicks() > slot.deadline_ticks) {
+      slot.deadline_ticks = UINT64_MAX;
+      // Of a plan that is no longer in force nothing is said.
+      if (state->plan == CurrentPlan()) PassDeadline(*state, place);
+    }
   }
   state->in_runtime = false;
 }

@@ -5,22 +5,24 @@
 
 #include "guard/runtime/process.h"
 #include "guard/runtime/ring.h"
+#include "guard/runtime/unit_clock.h"
 
 namespace culprit::guard::runtime {
 namespace {
 
-constexpr uint64_t kOldNs = 100'000'000;
+constexpr uint64_t kPauseNs = 50'000'000;
 
 }  // namespace
 
 void AddSample(ThreadState& state, const wire::Sample& sample) {
-  if (state.sample_count == 0) state.first_sample_ns = sample.begin_ns;
   state.samples[state.sample_count++] = sample;
   if (state.sample_count == kSamplesACell) FlushSamples(state);
 }
 
-void FlushOldSamples(ThreadState& state, uint64_t now_ns) {
-  if (state.sample_count != 0 && now_ns - state.first_sample_ns > kOldNs) FlushSamples(state);
+void FlushSamplesBeforeWait(ThreadState& state, uint64_t now) {
+  if (state.sample_count == 0 || now - state.samples_flushed_ticks < TicksOfNs(kPauseNs)) return;
+  state.samples_flushed_ticks = now;
+  FlushSamples(state);
 }
 
 void FlushSamples(ThreadState& state) {

@@ -14,6 +14,7 @@
 #include "guard/runtime/thread_times.h"
 #include "guard/runtime/training_log.h"
 #include "guard/runtime/unit_clock.h"
+#include "guard/runtime/vector_state.h"
 #include "guard/runtime/violation_report.h"
 
 namespace culprit::guard::runtime {
@@ -117,6 +118,17 @@ void RemoveAll() {
   }
 }
 
+// The session that is in force is over, and no thread has come by to see it.
+bool HasEnded() { return g_plan.load() != nullptr && g_control->wanted.load() == wire::kRemove; }
+
+void RemoveEnded() {
+  ThreadState* state = ThisThread();
+  if (state == nullptr || state->in_runtime) return;
+  const UnloggedWork work(*state);
+  g_answered.store(wire::kRemove);
+  RemoveAll();
+}
+
 void ChangePlan(uint32_t wanted) {
   if (wanted == wire::kRemove) return RemoveAll();
   RefreshModules();
@@ -170,7 +182,7 @@ void DoWork() {
   if (!lock.held()) return;
   ThreadState* state = ThisThread();
   if (state == nullptr || state->in_runtime) return;
-  state->in_runtime = true;
+  const UnloggedWork work(*state);
   g_work.store(false);
   const uint32_t wanted = g_control->wanted.load();
   if (wanted != g_answered.load()) {
@@ -182,12 +194,17 @@ void DoWork() {
   plan = g_plan.load();
   if (plan != nullptr && plan->mode != wire::Mode::kTrain) RemoveExcessive(*plan);
   if (plan != nullptr && plan->mode == wire::Mode::kTrain && HasTrainingEnded()) RemoveTraining();
-  state->in_runtime = false;
+}
+
+void LookBeforeProcessesOrThreads() {
+  if (CurrentPlan() != nullptr) DoWork();
 }
 
 SessionFailure StartSession(const char* folder) {
   const SessionLock lock;
-  if (!lock.held() || g_plan.load() != nullptr) return SessionFailure::kAlready;
+  if (!lock.held()) return SessionFailure::kAlready;
+  if (HasEnded()) RemoveEnded();
+  if (g_plan.load() != nullptr) return SessionFailure::kAlready;
   if (!OpenSessionFolder(folder)) return SessionFailure::kNoFolder;
   const auto* control =
       static_cast<const wire::Control*>(MapForReading("control", sizeof(wire::Control)));
@@ -198,6 +215,7 @@ SessionFailure StartSession(const char* folder) {
   const uint32_t wanted = control->wanted.load();
   if (wanted == 0 || wanted == wire::kRemove) return SessionFailure::kNoPlan;
   if (!g_started) PrepareClock();
+  FindVectorState();
   if (!MakeProcessMemory()) return SessionFailure::kNoMemory;
   RefreshModules();
   const LoadedPlan* plan = LoadPlan(wanted, ++g_generation);

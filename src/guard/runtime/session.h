@@ -27,6 +27,9 @@ enum class SessionFailure : int {
   kNoMemory = 5,
   kNotPatched = 6,  // this system lets no code be changed
 };
+// A session that culprit has ended, and that no thread of the process has left
+// yet because all sleep, is taken back first: a call with the folder of an ended
+// session does that alone (kNoPlan).
 SessionFailure StartSession(const char* folder);
 
 // Restores every byte; logs are written out. Threads may go on.
@@ -41,6 +44,12 @@ void AskForWork();
 // At a wait of a thread: one load, unless there is something to do.
 bool HasWork();
 void DoWork();
+
+// The program is about to make a process or its first other thread: modules that
+// it opened since its last wait are looked for now, because a child whose parent
+// had threads may not ask the loader, and on x86-64 entries cannot be patched once
+// threads run.
+void LookBeforeProcessesOrThreads();
 
 // The program is about to lose the right to make system calls that the runtime
 // needs: what stands, stands, and nothing is changed any more.

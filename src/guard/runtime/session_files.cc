@@ -113,6 +113,11 @@ bool OpenSessionFile(const char* name, int flags, HeldFile& file) {
   return folder >= 0 && file.Open(folder, name, flags, 0600);
 }
 
+void RemoveSessionFile(const char* name) {
+  const int folder = FolderFd();
+  if (folder >= 0) RawSyscall(SYS_unlinkat, folder, Word(name), 0);
+}
+
 void* CreateShared(const char* name, size_t bytes) {
   const int folder = FolderFd();
   if (folder < 0) return nullptr;

@@ -50,6 +50,8 @@ bool OpenSessionFolder(const char* path);
 // False: nothing is held.
 bool OpenSessionFile(const char* name, int flags, HeldFile& file);
 
+void RemoveSessionFile(const char* name);
+
 // A new file of so many bytes, zero, all of them allocated (writing to it cannot
 // raise a signal), mapped for writing. One of the same name is replaced. nullptr:
 // no room.

@@ -87,7 +87,11 @@ ThreadState* ThisThread() {
   if (state == nullptr) return nullptr;
   state->owner = &t_state;
   state->cursor = &t_log;
-  if (g_has_key) pthread_setspecific(g_key, state);
+  if (g_has_key) {
+    state->in_runtime = true;
+    pthread_setspecific(g_key, state);
+    state->in_runtime = false;
+  }
   return state;
 }
 

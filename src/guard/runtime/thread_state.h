@@ -47,8 +47,17 @@ struct TypeCacheEntry {
 // Run delay and CPU time of a thread so far.
 struct ThreadTimes {
   uint64_t read_ticks = 0;  // 0: never read
+  uint64_t read_ns = 0;     // the same moment by the clock of the records
   uint64_t run_delay_ns = 0;
   uint64_t cpu_ns = 0;
+};
+
+// How a unit's time divides, as far as it was looked at.
+struct UnitTime {
+  uint64_t wall_ns = 0;
+  uint64_t run_delay_ns = 0;
+  uint64_t cpu_ns = 0;
+  uint64_t Own() const { return wall_ns - run_delay_ns; }
 };
 
 // The wait call that a thread is in, on that call's own stack.
@@ -65,17 +74,21 @@ struct ThreadState {
   uint64_t own_ticks;            // spent by the runtime in the unit...
   uint64_t iteration_own_ticks;  // ...and in the iteration
   uint64_t tail_contexts[wire::kContextWords];
-  bool reported;            // this unit was
-  bool iteration_reported;  // ...or a unit of this iteration
+  UnitTime tail_time;       // of the tail's parts that were long enough to be measured
+  bool told;                // culprit knows that this unit runs too long
+  bool tail_told;           // ...that the iteration's tail does
+  bool iteration_reported;  // a unit of this iteration was too slow
   bool in_runtime;
-  AddressRange stack;    // the mapping it was in when last looked for
-  ThreadTimes at_begin;  // read at most a millisecond before the unit
+  AddressRange stack;          // the mapping it was in when last looked for
+  ThreadTimes at_begin;        // read before the unit, and not long before; see thread_times.h
+  uint64_t unread_ticks;       // what units took since
+  uint64_t exact_until_ticks;  // a unit looked slow of late: read more often until then
   ThreadTimes at_iteration_begin;
   HeldFile schedstat;
   uint32_t units_to_sample;
   uint32_t unpublished_units;
   uint32_t sample_count;
-  uint64_t first_sample_ns;
+  uint64_t samples_flushed_ticks;
   wire::Sample samples[kSamplesACell];
   uint32_t context_hits[64 * wire::kContextWords];  // of the unit, for the paper's counting
   TypeCacheEntry type_cache[kTypeCacheEntries];

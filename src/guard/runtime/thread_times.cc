@@ -35,6 +35,7 @@ bool EnsureSchedstat(ThreadState& state) {
 
 void ReadThreadTimes(ThreadState& state, ThreadTimes& times) {
   times.read_ticks = ReadTicks();
+  times.read_ns = MonotonicNs();
   if (AreSystemCallsSealed()) return;
   char text[96];
   if (EnsureSchedstat(state)) {

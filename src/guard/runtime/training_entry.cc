@@ -8,23 +8,27 @@
 namespace culprit::guard::runtime {
 namespace {
 
-void AppendSlowly(void* word) { AppendEntrySlowly(*static_cast<const uint64_t*>(word)); }
+void AppendSlowly(void* words) { AppendEntrySlowly(static_cast<const uint64_t*>(words)); }
 
-__attribute__((noinline, cold)) void TakeSlowEntry(uint64_t word) {
-  if (g_training.load(std::memory_order_relaxed)) CallSavingVectors(AppendSlowly, &word);
+__attribute__((noinline, cold)) void TakeSlowEntry(uint64_t word, uint64_t return_address) {
+  uint64_t words[kEntryWords] = {word, return_address};
+  if (g_training.load(std::memory_order_relaxed)) CallSavingVectors(AppendSlowly, words);
 }
 
 }  // namespace
 
 std::atomic<bool> g_training;
 
-void TrainingEntry(uint64_t word, uint64_t sp) {
+void TrainingEntry(uint64_t word, uint64_t sp, uint64_t return_address) {
   constexpr uint64_t kSpMask = 0xff'ffff'ffff;
   word |= sp >> 4 & kSpMask;
   uint64_t* const next = t_log.next;
-  if (__builtin_expect(next >= t_log.end, 0)) return TakeSlowEntry(word);
-  *next = word;
-  t_log.next = next + 1;
+  if (__builtin_expect(t_log.end - next < kEntryWords, 0)) {
+    return TakeSlowEntry(word, return_address);
+  }
+  next[0] = word;
+  next[1] = return_address;
+  t_log.next = next + kEntryWords;
 }
 
 }  // namespace culprit::guard::runtime

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every function entry runs during training: one word appended to the
+// What every function entry runs during training: two words appended to the
 // thread's log. Compiled to save all that it touches (hook.h); some ten
 // instructions while the buffer has room.
 #pragma once
@@ -13,6 +13,6 @@ namespace culprit::guard::runtime {
 extern std::atomic<bool> g_training;
 
 // `word`: a kEnter record without its stack pointer.
-void TrainingEntry(uint64_t word, uint64_t sp);
+void TrainingEntry(uint64_t word, uint64_t sp, uint64_t return_address);
 
 }  // namespace culprit::guard::runtime

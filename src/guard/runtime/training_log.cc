@@ -132,6 +132,16 @@ bool MakeRoom(ThreadState& state, uint32_t words) {
 
 }  // namespace
 
+// A buffer without room leads entries to the slow path, which looks at in_runtime.
+UnloggedWork::UnloggedWork(ThreadState& state) : state_(state), end_(t_log.end) {
+  state.in_runtime = true;
+  if (end_ != nullptr) t_log.end = t_log.next;
+}
+UnloggedWork::~UnloggedWork() {
+  if (t_log.end != nullptr) t_log.end = end_;
+  state_.in_runtime = false;
+}
+
 void StartTraining(uint64_t log_bytes) {
   g_log_limit.store(log_bytes == 0 ? UINT64_MAX : log_bytes);
   g_ended.store(false);
@@ -162,10 +172,10 @@ void AppendLog(ThreadState& state, const uint64_t* words, uint32_t count) {
   }
 }
 
-void AppendEntrySlowly(uint64_t word) {
+void AppendEntrySlowly(const uint64_t* words) {
   ThreadState* state = ThisThread();
   if (state == nullptr || state->in_runtime) return;
-  AppendLog(*state, &word, 1);
+  AppendLog(*state, words, kEntryWords);
 }
 
 void FlushLog(ThreadState& state) {

@@ -10,6 +10,7 @@
 // logs may be lost, never torn. The hot path is TrainingEntry (training_entry.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "guard/runtime/thread_state.h"
@@ -18,10 +19,26 @@
 namespace culprit::guard::runtime {
 
 inline constexpr size_t kLogWords = 32 * 1024;
+inline constexpr ptrdiff_t kEntryWords = 2;  // of a kEnter record
 
 constexpr uint64_t LogWord(wire::LogKind kind, uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(kind) << 60 | (a & 0xfffff) << 40 | (b & 0xff'ffff'ffff);
 }
+
+// As long as it lives the runtime works for its own thread, which was not in it:
+// functions of the C library that are called meanwhile are no part of the program,
+// and are not logged.
+class UnloggedWork {
+ public:
+  explicit UnloggedWork(ThreadState& state);
+  ~UnloggedWork();
+  UnloggedWork(const UnloggedWork&) = delete;
+  UnloggedWork& operator=(const UnloggedWork&) = delete;
+
+ private:
+  ThreadState& state_;
+  uint64_t* end_;
+};
 
 // Entries are logged, up to so many bytes of the process.
 void StartTraining(uint64_t log_bytes);
@@ -34,7 +51,7 @@ bool HasTrainingEnded();
 void AppendLog(ThreadState& state, const uint64_t* words, uint32_t count);
 
 // What a full buffer, or a thread without one, does with an entry's record.
-void AppendEntrySlowly(uint64_t word);
+void AppendEntrySlowly(const uint64_t* words);
 
 // At a wait: culprit reads the logs while the program runs.
 void FlushLogIfOld(ThreadState& state, uint64_t now_ns);

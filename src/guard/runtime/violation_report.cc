@@ -53,6 +53,25 @@ uint32_t CopyStack(const ReportPlace& place, const AddressRange& stack,
   return count;
 }
 
+bool MayReport(const LoadedPlan& plan) {
+  const uint64_t now_ns = MonotonicNs();
+  return DoesAnybodyListen(now_ns) &&
+         TakeToken(ThisProcess().report_credit_ns, plan.view.header().max_reports_a_second, now_ns);
+}
+
+bool WriteViolation(ThreadState& state, wire::Violation& violation) {
+  Process& process = ThisProcess();
+  violation.tid = state.tid.load(std::memory_order_relaxed);
+  violation.told_ns = MonotonicNs();
+  const bool written = WriteRecord(*process.ring, process.cells, [&](wire::Cell& cell) {
+    cell.kind = static_cast<uint32_t>(wire::RecordKind::kViolation);
+    cell.count = 0;
+    cell.violation = violation;
+  });
+  if (!written) process.header->lost_records.fetch_add(1, std::memory_order_relaxed);
+  return written;
+}
+
 }  // namespace
 
 const AddressRange& StackOf(ThreadState& state, uint64_t sp) {
@@ -69,23 +88,30 @@ bool DoesAnybodyListen(uint64_t now_ns) {
 
 void ReportViolation(ThreadState& state, const LoadedPlan& plan, wire::Violation& violation,
                      const ReportPlace& place) {
-  Process& process = ThisProcess();
-  const uint64_t now_ns = MonotonicNs();
-  process.header->violations.fetch_add(1, std::memory_order_relaxed);
-  if (!DoesAnybodyListen(now_ns) ||
-      !TakeToken(process.report_credit_ns, plan.view.header().max_reports_a_second, now_ns)) {
-    process.header->suppressed.fetch_add(1, std::memory_order_relaxed);
+  wire::SlotsHeader& header = *ThisProcess().header;
+  header.violations.fetch_add(1, std::memory_order_relaxed);
+  if (!MayReport(plan)) {
+    header.suppressed.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  violation.tid = state.tid.load(std::memory_order_relaxed);
-  violation.begin_ns = now_ns - violation.wall_ns;
   violation.frames = CopyStack(place, StackOf(state, place.entry_sp), violation.frame);
-  const bool written = WriteRecord(*process.ring, process.cells, [&](wire::Cell& cell) {
-    cell.kind = static_cast<uint32_t>(wire::RecordKind::kViolation);
-    cell.count = 0;
-    cell.violation = violation;
-  });
-  if (!written) process.header->lost_records.fetch_add(1, std::memory_order_relaxed);
+  WriteViolation(state, violation);
+}
+
+bool ReportRunning(ThreadState& state, const LoadedPlan& plan, wire::Violation& violation,
+                   const ReportPlace& place) {
+  if (!MayReport(plan)) return false;
+  violation.flags |= wire::Violation::kStillRunning;
+  violation.frames = CopyStack(place, StackOf(state, place.entry_sp), violation.frame);
+  return WriteViolation(state, violation);
+}
+
+// What may be told is bounded by what was told of the unit before.
+void ReportEndOfRunning(ThreadState& state, wire::Violation& violation, bool slow) {
+  if (slow) ThisProcess().header->violations.fetch_add(1, std::memory_order_relaxed);
+  violation.flags |= wire::Violation::kEndOfRunning;
+  violation.frames = 0;
+  WriteViolation(state, violation);
 }
 
 }  // namespace culprit::guard::runtime

@@ -52,6 +52,7 @@ constexpr WaitSpec kWaits[] = {
     {"wait3", WaitCall::kChild, WaitShape::kChild},
     {"wait4", WaitCall::kChild, WaitShape::kChildOptions2},
     {"waitid", WaitCall::kChild, WaitShape::kChildOptions3},
+    {"io_getevents", WaitCall::kAio, WaitShape::kTimespec4},  // of libaio
 };
 constexpr size_t kWaitCount = sizeof(kWaits) / sizeof(kWaits[0]);
 

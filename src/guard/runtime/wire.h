@@ -27,7 +27,7 @@
 namespace culprit::guard::wire {
 
 inline constexpr char kSessionVariable[] = "CULPRIT_GUARD_SESSION";
-inline constexpr uint32_t kWireVersion = 1;
+inline constexpr uint32_t kWireVersion = 3;
 inline constexpr uint32_t kContextWords = 8;  // distinct contexts of a plan: 512 at most
 inline constexpr uint32_t kMaxThreads = 4096;
 inline constexpr uint32_t kMaxFrames = 96;
@@ -74,7 +74,8 @@ struct PlanFunction {
   uint32_t contexts;
 };
 
-// <function, depth>, optionally told apart by the return address. depth: stack
+// <function, depth>, optionally told apart by the return address; the first of a
+// function's contexts that fits an entry is the entry's. depth: stack
 // pointer of the loop's site (UnitSlot::base_sp) minus stack pointer at entry,
 // both rounded down to 16 as the training log has them.
 struct PlanContext {
@@ -153,14 +154,16 @@ struct alignas(64) UnitSlot {
   std::atomic<uint32_t> tid;  // 0: free
   std::atomic<uint32_t> sequence;
   uint64_t base_sp;
-  uint64_t begin_ticks;  // of the unit; 0: the thread waits
-  uint64_t deadline_ticks;
+  uint64_t begin_ticks;              // of the unit; 0: the thread waits
+  uint64_t deadline_ticks;           // a guard that is hit later asks whether it is too slow
   uint64_t iteration_ticks;          // begin of the iteration
   uint64_t delay_ns;                 // run delay as last read...
-  uint64_t delay_ticks;              // ...at this time
+  uint64_t delay_ticks;              // ...at this time; 0: never
   uint32_t loop, kind, ready, done;  // ready events of the iteration, sub-units begun
   uint64_t units, hits;              // of this thread so far
   uint64_t contexts[kContextWords];
+  uint64_t read_ns;        // delay_ticks by the clock of the records
+  uint64_t overdue_ticks;  // the unit may last so long; culprit looks at it from then on
 };
 
 struct SlotsHeader {
@@ -202,12 +205,18 @@ struct Violation {
     kUnknownType = 1,
     kIterationCheck = 2,
     kStackFromSite = 4,  // taken at the unit's end: says where the loop is, not what was slow
-    kStillRunning = 8,   // taken at a guard past the deadline: wall_ns is what it was then
+    kStillRunning = 8,   // at a guard past the deadline: stack, type and times as they were then
+    kEndOfRunning = 16,  // a unit told of by kStillRunning has ended; no stack. It may have kept
+                         // its threshold in the end
   };
   uint32_t type;  // index in the plan; kUnknown
   uint32_t flags;
   uint32_t tid, loop, unit_kind, similarity_ppm;
+  // Of a tail all parts of its iteration, which begin with it; the threshold is
+  // then that of its type for each ready event. A unit's records have one begin_ns,
+  // and so has its sample.
   uint64_t begin_ns, wall_ns, run_delay_ns, cpu_ns, threshold_ns;
+  uint64_t told_ns;  // when this was written: between a tail's parts there are handlers
   uint64_t contexts[kContextWords];
   uint32_t frames, ready;
   uint64_t frame[kMaxFrames];  // innermost first, return addresses
@@ -220,7 +229,7 @@ struct Sample {
                   // iteration that was also cut into sub-units
   uint32_t tid;
   uint64_t begin_ns;
-  uint64_t wall_ns;
+  uint64_t wall_ns;       // a tail's for each ready event
   uint32_t run_delay_ns;  // saturated
   uint32_t similarity_ppm;
 };
@@ -273,7 +282,8 @@ struct LogHeader {
 // The log is a sequence of records. The first word is kind << 60 | a << 40 | b;
 // some kinds are followed by more words.
 enum class LogKind : uint32_t {
-  kEnter = 1,      // a: function id, b: stack pointer at entry >> 4 (low 40 bits)
+  kEnter = 1,      // a: function id, b: stack pointer at entry >> 4 (low 40 bits); words: the
+                   // return address, without authentication bits
   kWaitEnter = 2,  // a: WaitCall, b: stack pointer at entry of the call >> 4; words: ns, object,
                    // site (return address), flags (LogWait)
   kWaitExit = 3,   // a: WaitCall, b: ready events (0: timed out or failed); words: ns, result,

@@ -123,6 +123,7 @@ void EmitTraining(const Hook& hook, CodeBuffer& out) {
   out.Byte(kPushRcx);
   EmitSave(out);
   out.All(0x48, 0x8d, 0x74, 0x24, kSavedBytes);  // lea rsi, [rsp + 88]
+  out.All(0x48, 0x8b, 0x54, 0x24, kSavedBytes);  // mov rdx, [rsp + 88]
   EmitConstant(0x48, 0xbf, hook.argument, out);  // mov rdi, id
   EmitCall(hook.function, out);
   EmitRestore(out);

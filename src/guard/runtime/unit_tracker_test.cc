@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/runtime/unit_tracker.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "guard/runtime/process.h"
+#include "guard/runtime/sample_batch.h"
+#include "guard/runtime/unit_clock.h"
+
+namespace culprit::guard::runtime {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kHourNs = 3600'000 * kMs;
+constexpr SiteRule kSite = {.return_address = 1, .call = 0, .loop = 0, .base_offset = 0};
+constexpr uint64_t kSp = 0x1000;
+
+uint64_t Bits(std::initializer_list<uint32_t> bits) {
+  uint64_t word = 0;
+  for (const uint32_t bit : bits) word |= uint64_t{1} << bit;
+  return word;
+}
+
+// A thread with its slot, in a process whose files are plain memory.
+class UnitTracker : public testing::Test {
+ protected:
+  UnitTracker() {
+    PrepareClock();
+    EXPECT_TRUE(MakeProcessMemory());
+    Process& process = ThisProcess();
+    process.header = &header_;
+    process.ring = &ring_;
+    process.cells = cells_.data();
+    process.report_credit_ns = 0;
+    process.stage = Process::kMade;
+    control_.collector_beat_ns = MonotonicNs() + kHourNs;
+    ListenTo(&control_);
+    state_->slot = &slot_;
+    state_->tid = static_cast<uint32_t>(gettid());
+    plan_.mode = wire::Mode::kGuard;
+    plan_.generation = 1;
+  }
+  ~UnitTracker() override { ThisProcess().stage = Process::kNothing; }
+
+  void AddType(wire::UnitKind kind, uint64_t threshold_ns, uint64_t contexts) {
+    wire::PlanType type = {};
+    type.kind = static_cast<uint32_t>(kind);
+    type.threshold_ns = threshold_ns;
+    type.contexts[0] = contexts;
+    types_.push_back(type);
+  }
+  // Of the types that were added, as LoadPlan would have it.
+  void MakePlan(uint32_t sample_every = 0) {
+    wire::PlanHeader header = {};
+    header.magic = wire::Magic("CGPLAN01");
+    header.version = wire::kWireVersion;
+    header.mode = static_cast<uint32_t>(plan_.mode);
+    header.types = static_cast<uint32_t>(types_.size());
+    header.max_reports_a_second = 100;
+    header.sample_every = sample_every;
+    const size_t body = types_.size() * sizeof(wire::PlanType);
+    header.bytes = sizeof(header) + body;
+    header.checksum = Fnv1a(reinterpret_cast<const uint8_t*>(types_.data()), body);
+    bytes_.assign(header.bytes / 8, 0);
+    auto* bytes = reinterpret_cast<uint8_t*>(bytes_.data());
+    std::memcpy(bytes, &header, sizeof(header));
+    std::memcpy(bytes + sizeof(header), types_.data(), body);
+    ASSERT_TRUE(plan_.view.Parse(bytes, header.bytes));
+    std::fill(std::begin(limits_.smallest_ticks), std::end(limits_.smallest_ticks), UINT64_MAX);
+    for (const wire::PlanType& type : types_) {
+      uint64_t& smallest = limits_.smallest_ticks[type.kind];
+      smallest = std::min(smallest, TicksOfNs(type.threshold_ns));
+      limits_.has_handlers |= type.kind != static_cast<uint32_t>(wire::UnitKind::kIteration);
+    }
+    plan_.loops = {&limits_, 1};
+  }
+  void Begin(uint32_t ready) { LeaveLoopWait(*state_, plan_, kSite, kSp, ready); }
+  void End() { EXPECT_TRUE(EnterLoopWait(*state_, plan_, kSite, kSp)); }
+  void HitGuard() { PassDeadline(*state_, {.entry_sp = kSp, .return_address = 2, .entry = 1}); }
+
+  std::vector<const wire::Cell*> Records(wire::RecordKind kind) const {
+    std::vector<const wire::Cell*> found;
+    for (uint64_t i = 0; i < ring_.head.load(); ++i) {
+      if (cells_[i].kind == static_cast<uint32_t>(kind)) found.push_back(&cells_[i]);
+    }
+    return found;
+  }
+  const wire::Violation& Violation(size_t index) const {
+    return Records(wire::RecordKind::kViolation).at(index)->violation;
+  }
+
+  wire::SlotsHeader header_ = {};
+  wire::RingHeader ring_ = {};
+  std::vector<wire::Cell> cells_ = std::vector<wire::Cell>(wire::kRingCells);
+  wire::Control control_ = {};
+  wire::UnitSlot slot_ = {};
+  std::unique_ptr<ThreadState> state_ = std::make_unique<ThreadState>();
+  std::vector<wire::PlanType> types_;
+  std::vector<uint64_t> bytes_;
+  LoopLimits limits_ = {};
+  LoadedPlan plan_ = {};
+};
+
+TEST_F(UnitTracker, ATailIsJudgedPerReadyEventAndReportedWhole) {
+  AddType(wire::UnitKind::kTail, 2 * kMs, 0);
+  MakePlan();
+  const uint64_t before_ns = MonotonicNs();
+  Begin(4);
+  usleep(20'000);
+  End();
+  ASSERT_EQ(Records(wire::RecordKind::kViolation).size(), 1u);
+  const wire::Violation& tail = Violation(0);
+  EXPECT_EQ(tail.unit_kind, static_cast<uint32_t>(wire::UnitKind::kTail));
+  EXPECT_GE(tail.wall_ns, 20 * kMs);
+  EXPECT_EQ(tail.threshold_ns, 8 * kMs);
+  EXPECT_GE(tail.begin_ns + 10'000, before_ns);
+  EXPECT_LE(tail.begin_ns + tail.wall_ns, tail.told_ns);
+  // The same for so many events that it is within the threshold.
+  Begin(4'000'000);
+  usleep(20'000);
+  End();
+  EXPECT_EQ(Records(wire::RecordKind::kViolation).size(), 1u);
+}
+
+TEST_F(UnitTracker, AUnitPastItsDeadlineIsToldAtOnceAndOnceMoreAtItsEnd) {
+  AddType(wire::UnitKind::kIteration, kMs, Bits({1, 2}));
+  AddType(wire::UnitKind::kIteration, kMs / 2, Bits({1}));
+  MakePlan();
+  Begin(1);
+  slot_.contexts[0] = Bits({1});
+  usleep(5'000);
+  HitGuard();
+  HitGuard();
+  ASSERT_EQ(Records(wire::RecordKind::kViolation).size(), 1u);
+  slot_.contexts[0] = Bits({1, 2});
+  usleep(20'000);
+  End();
+  ASSERT_EQ(Records(wire::RecordKind::kViolation).size(), 2u);
+  const wire::Violation& first = Violation(0);
+  const wire::Violation& end = Violation(1);
+  EXPECT_EQ(first.flags, wire::Violation::kStillRunning);
+  EXPECT_GT(first.frames, 0u);
+  EXPECT_EQ(end.flags, wire::Violation::kEndOfRunning);
+  EXPECT_EQ(end.begin_ns, first.begin_ns);
+  EXPECT_EQ(end.type, 0u) << "by all that it did";
+  EXPECT_GE(end.wall_ns, 25 * kMs);
+  EXPECT_LT(first.wall_ns, end.wall_ns);
+  EXPECT_EQ(header_.violations.load(), 1u);
+}
+
+TEST_F(UnitTracker, AUnitThatKeepsItsThresholdInTheEndIsNoViolation) {
+  AddType(wire::UnitKind::kIteration, kMs, Bits({1}));
+  AddType(wire::UnitKind::kIteration, kHourNs, Bits({2, 3, 4}));
+  MakePlan();
+  Begin(1);
+  slot_.contexts[0] = Bits({1});
+  usleep(5'000);
+  HitGuard();
+  slot_.contexts[0] = Bits({1, 2, 3, 4});
+  End();
+  ASSERT_EQ(Records(wire::RecordKind::kViolation).size(), 2u) << "culprit must take it back";
+  EXPECT_EQ(Violation(1).flags, wire::Violation::kEndOfRunning);
+  EXPECT_EQ(Violation(1).type, 1u);
+  EXPECT_EQ(Violation(1).threshold_ns, kHourNs);
+  EXPECT_EQ(header_.violations.load(), 0u);
+}
+
+TEST_F(UnitTracker, WhatTheRuntimeTookDoesNotMakeItAskAtEveryHit) {
+  AddType(wire::UnitKind::kIteration, 100'000 * kMs, 0);
+  MakePlan();
+  Begin(1);
+  const uint64_t long_ticks = TicksOfNs(1000'000 * kMs);
+  slot_.begin_ticks -= long_ticks;
+  state_->own_ticks = long_ticks;
+  HitGuard();
+  EXPECT_GT(slot_.deadline_ticks, ReadTicks());
+  EXPECT_GT(state_->own_ticks, long_ticks) << "what the question took is not the unit's";
+  EXPECT_TRUE(Records(wire::RecordKind::kViolation).empty());
+}
+
+TEST_F(UnitTracker, AUnitThatWasToldOfStaysOverdue) {
+  AddType(wire::UnitKind::kIteration, kMs, 0);
+  MakePlan();
+  Begin(1);
+  usleep(5'000);
+  HitGuard();
+  EXPECT_EQ(slot_.deadline_ticks, UINT64_MAX) << "no guard asks again";
+  EXPECT_LT(slot_.overdue_ticks, ReadTicks()) << "culprit goes on to look at it";
+}
+
+TEST_F(UnitTracker, ReadsThreadTimesByWhatUnitsTookAndOftenAfterASlowOne) {
+  AddType(wire::UnitKind::kIteration, kHourNs, 0);
+  MakePlan();
+  Begin(1);
+  const uint64_t first = state_->at_begin.read_ticks;
+  EXPECT_NE(first, 0u);
+  state_->at_begin.run_delay_ns = 1;  // what a reading would replace
+  state_->at_begin.cpu_ns = 1;
+  for (int i = 0; i < 10; ++i) {
+    End();
+    usleep(2000);
+    state_->unread_ticks = 0;
+    Begin(1);
+  }
+  EXPECT_EQ(state_->at_begin.cpu_ns, 1u) << "a thread that mostly waits reads nothing";
+  EXPECT_EQ(slot_.read_ns, state_->at_begin.read_ns);
+  End();
+  state_->unread_ticks = TicksOfNs(2 * kMs);
+  Begin(1);
+  EXPECT_NE(state_->at_begin.cpu_ns, 1u);
+  EXPECT_EQ(state_->unread_ticks, 0u);
+  End();
+  state_->at_begin.cpu_ns = 1;
+  state_->exact_until_ticks = UINT64_MAX;
+  usleep(2000);
+  Begin(1);
+  EXPECT_NE(state_->at_begin.cpu_ns, 1u);
+  End();
+}
+
+TEST_F(UnitTracker, ASampleIsGivenBeforeTheThreadWaitsAndHasTheUnitsBegin) {
+  AddType(wire::UnitKind::kIteration, kMs, 0);
+  MakePlan(1);
+  Begin(1);
+  usleep(5'000);
+  End();
+  ASSERT_EQ(Records(wire::RecordKind::kSamples).size(), 1u);
+  ASSERT_EQ(Records(wire::RecordKind::kViolation).size(), 1u);
+  const wire::Cell& samples = *Records(wire::RecordKind::kSamples)[0];
+  ASSERT_EQ(samples.count, 1u);
+  EXPECT_EQ(samples.samples[0].begin_ns, Violation(0).begin_ns);
+  EXPECT_EQ(samples.samples[0].wall_ns, Violation(0).wall_ns);
+}
+
+TEST_F(UnitTracker, ABusyThreadFillsItsBatchOfSamples) {
+  state_->samples_flushed_ticks = 1000;
+  AddSample(*state_, {});
+  FlushSamplesBeforeWait(*state_, 1000 + TicksOfNs(10 * kMs));
+  EXPECT_TRUE(Records(wire::RecordKind::kSamples).empty());
+  FlushSamplesBeforeWait(*state_, 1000 + TicksOfNs(100 * kMs));
+  EXPECT_EQ(Records(wire::RecordKind::kSamples).size(), 1u);
+  for (uint32_t i = 0; i < kSamplesACell; ++i) AddSample(*state_, {});
+  EXPECT_EQ(Records(wire::RecordKind::kSamples).size(), 2u);
+}
+
+}  // namespace
+}  // namespace culprit::guard::runtime

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/steady_contexts.h"
+
+#include <gtest/gtest.h>
+
+#include "guard/context_bits.h"
+#include "guard/guard_choice.h"
+#include "guard/random_profile.h"
+#include "guard/unit_types.h"
+
+namespace culprit::guard {
+namespace {
+
+// Functions 0 and 1 belong to types 0 and 1; 2 is entered by half of type 0.
+Profile SteadyAndUnsteady() {
+  Profile profile;
+  profile.modules = {{"ab01", "/bin/program"}};
+  for (uint32_t i = 0; i < 3; ++i) {
+    profile.functions.push_back({0, 0x1000 + i * 0x100ULL, {}});
+    profile.paths.push_back({kNoIndex, i});
+    profile.places.push_back({i, 64});
+  }
+  profile.loops.resize(1);
+  const auto add = [&](uint32_t type, std::vector<uint32_t> places) {
+    UnitShape shape{.type = type, .places = std::move(places)};
+    shape.hits.assign(shape.places.size(), 100);
+    shape.units[0] = 100;
+    profile.shapes.push_back(shape);
+  };
+  add(0, {0});
+  add(0, {0, 2});
+  add(1, {1});
+  profile.types = {{.units = 200}, {.units = 100}};
+  return profile;
+}
+
+TEST(SteadyContexts, WhatSomeUnitsOfATypeEnterIsNotSteady) {
+  const Profile profile = SteadyAndUnsteady();
+  const ContextNumbers numbers(profile);
+  SteadyContexts steady(profile, numbers, kBothHalves);
+  EXPECT_TRUE(steady.IsSteady(numbers.OfPlace(0)));
+  EXPECT_TRUE(steady.IsSteady(numbers.OfPlace(1)));
+  EXPECT_FALSE(steady.IsSteady(numbers.OfPlace(2)));
+  const std::vector<uint32_t> first = {numbers.OfPlace(0)};
+  EXPECT_GT(steady.StillWanted(first), 0U);
+  for (uint32_t i = 0; i < SteadyContexts::kWanted; ++i) steady.Add(first);
+  EXPECT_EQ(steady.StillWanted(first), 0U);
+  EXPECT_GT(steady.StillWanted({numbers.OfPlace(1)}), 0U);
+}
+
+// A unit of a type that enters one more guarded context than ever before is nearer
+// to its own type than half.
+TEST(SteadyContexts, TypesAreKnownByMoreThanTheyMustBe) {
+  uint64_t types = 0;
+  uint64_t well_known = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Profile profile = RandomProfile(seed, {.functions = 60, .paths = 80, .shapes = 20});
+    FindUnitTypes({.cut_ppm = 300'000}, profile);
+    ChooseGuards({}, profile);
+    const std::vector<ContextSet> sets = ContextBits(profile, profile.guards).OfTypes();
+    for (const ContextSet& set : sets) {
+      uint32_t contexts = 0;
+      for (const uint64_t word : set) contexts += static_cast<uint32_t>(__builtin_popcountll(word));
+      ++types;
+      if (contexts >= 4) ++well_known;
+    }
+  }
+  EXPECT_GE(well_known * 10, types * 9);
+}
+
+}  // namespace
+}  // namespace culprit::guard
