@@ -35,5 +35,16 @@ TEST(DumpPolicy, AFrequentTypeDoesNotSilenceARareOne) {
   EXPECT_TRUE(policy.Wants("rare", 1005) || policy.Wants("rare", 1015));
 }
 
+TEST(DumpPolicy, OneThatIsFarWorseNeedNotWaitLong) {
+  DumpPolicy policy;
+  EXPECT_TRUE(policy.Wants("a", 0, 1));
+  EXPECT_FALSE(policy.Wants("b", 900'000'000, 100));
+  EXPECT_FALSE(policy.Wants("b", 2'000'000'000, 7));
+  EXPECT_TRUE(policy.Wants("b", 2'000'000'000, 100));
+  // Now that one is the measure.
+  EXPECT_FALSE(policy.Wants("c", 4'000'000'000, 200));
+  EXPECT_TRUE(policy.Wants("c", 7'000'000'000, 1));
+}
+
 }  // namespace
 }  // namespace culprit::watch

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "corpus/corpus.h"
+#include "corpus/slow_unit_labels.h"
 
 namespace culprit::watch {
 
@@ -21,7 +22,7 @@ std::vector<std::string> ToEvict(const std::vector<corpus::TraceRow>& rows, uint
   });
   std::map<std::string, std::deque<const corpus::TraceRow*>> types;  // oldest first
   for (const corpus::TraceRow* row : by_age) {
-    const auto label = row->labels.find(kTypeLabel);
+    const auto label = row->labels.find(corpus::kSlowTypeLabel);
     types[label == row->labels.end() ? std::string() : label->second].push_back(row);
   }
   std::vector<std::string> evicted;

@@ -14,9 +14,6 @@
 
 namespace culprit::watch {
 
-// The label that holds the type of a trace's slow unit.
-inline constexpr char kTypeLabel[] = "watch.type";
-
 // Names of the traces to remove so that the rest is within `max_bytes`. The
 // newest trace of all always stays.
 std::vector<std::string> ToEvict(const std::vector<corpus::TraceRow>& rows, uint64_t max_bytes);

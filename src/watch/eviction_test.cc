@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "corpus/slow_unit_labels.h"
+
 namespace culprit::watch {
 namespace {
 
@@ -12,7 +14,7 @@ corpus::TraceRow Row(const std::string& name, const std::string& type, int64_t a
   row.name = name;
   row.bytes = 10;
   row.added_ns = added_ns;
-  row.labels[kTypeLabel] = type;
+  row.labels[corpus::kSlowTypeLabel] = type;
   return row;
 }
 

@@ -6,7 +6,9 @@
 // the trace to the corpus under the type's label, and keeps the corpus within its
 // bound. A thread of its own does the work, so whoever reports never waits; at
 // most kQueue units wait for it, further ones are counted. A dump that was made
-// is in the corpus or still in the dumps' folder, whatever fails.
+// is in the corpus or still in the dumps' folder with what is known about it
+// (DUMP.units, DUMP.labels), whatever fails or whoever is killed; what could not be
+// taken in, for want of room say, is tried again every half minute.
 #pragma once
 
 #include <atomic>
@@ -15,6 +17,8 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,12 +39,14 @@ struct PassedUnit {
 
 struct SlowUnit {
   guard::UnitReport report;
-  std::vector<PassedUnit> around;
+  std::vector<guard::UnitReport> others;  // slow ones around that get no trace of their own
+  std::vector<PassedUnit> around;         // sampled ones
 };
 
 struct IntakeOptions {
   uint64_t max_corpus_bytes = uint64_t{2} << 30;
-  uint64_t settle_ns = 300'000'000;  // after a unit's end, before the dump is asked for
+  uint64_t settle_ns = 300'000'000;    // after a unit's end, before the dump is asked for
+  uint64_t again_ns = 30'000'000'000;  // between tries to take in what was left
 };
 
 // Has the recorder write; gives the path of the trace.
@@ -61,16 +67,22 @@ class Intake {
   bool Take(SlowUnit unit);
 
   struct Counts {
-    uint64_t taken = 0;  // traces in the corpus
-    uint64_t failed = 0;
+    uint64_t taken = 0;   // traces in the corpus
+    uint64_t failed = 0;  // to be taken in at once; what a later try brings is taken too
     uint64_t evicted = 0;
     std::string last_error;
+    uint64_t done = 0;  // units that were worked on, with or without success
   };
   Counts counts() const;
 
  private:
   void Work();
+  // Nothing: it is time to look for what was left.
+  std::optional<SlowUnit> Next();
   Status Bring(const SlowUnit& unit);
+  std::string ThresholdText(const std::vector<guard::UnitReport>& seen) const;
+  void BringLeft();
+  void Count(const Status& brought);
 
   const StateFolder& folder_;
   const guard::Profile& profile_;
@@ -81,11 +93,13 @@ class Intake {
   std::deque<SlowUnit> queue_;
   Counts counts_;
   bool stop_ = false;
+  bool left_ = false;  // a dump could not be taken in; the worker's alone
   std::thread worker_;
 };
 
-// Adds a trace to the corpus and removes the file.
-Status TakeIn(const StateFolder& folder, const std::string& path, const std::string& name,
-              const std::string& type);
+// Adds a dump to the corpus, with its units and labels if they are beside it and
+// with what was seen of slow units (look_tiles.h), and removes the files.
+Status TakeInDump(const StateFolder& folder, const std::string& dump,
+                  std::span<const guard::UnitReport> seen = {});
 
 }  // namespace culprit::watch

@@ -6,8 +6,10 @@
 //   FOLDER/corpus/                   traces of slow units (corpus.h)
 //   FOLDER/reports/                  every slow unit, a file of JSON lines a day
 //   FOLDER/signatures.json           what was found, by name
-//   FOLDER/inbox.json                the last analysis; analysis.log: what it said
-//   FOLDER/dumps/                    of the recorder, on their way into the corpus
+//   FOLDER/inbox.json                the last analysis
+//   FOLDER/dumps/                    of the recorder, on their way into the corpus, each
+//                                    with DUMP.units and DUMP.labels (intake.h)
+//   FOLDER/*.log                     what training, recorder and analysis said
 //   FOLDER/lock                      held while a watch runs
 //
 // One watch at a time; a second one is refused. A dump that was announced is in
