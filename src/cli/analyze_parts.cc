@@ -109,9 +109,10 @@ Result<analyze::Part> InferencePart(const std::string& path, const std::string& 
   }
   std::string json = R"({"traces":[)";
   bool first = true;
+  const std::vector<std::string> normals(against.empty() ? 0 : 1, against);
   for (const auto& [trace, name] : traces) {
     Result<InferFacts> facts =
-        GatherInference({.path = trace, .profile = profile, .against = against, .jobs = jobs});
+        GatherInference({.path = trace, .profile = profile, .against = normals, .jobs = jobs});
     if (!facts.ok()) {
       // A corpus may hold traces of other programs; a profile that cannot be read
       // is the same for all.

@@ -8,6 +8,7 @@
 #include "base/shell_word.h"
 #include "base/text.h"
 #include "causality/classes.h"
+#include "cli/engine_options.h"
 #include "cli/gather_flags.h"
 #include "cli/mine_options.h"
 #include "report/block.h"
@@ -216,19 +217,43 @@ std::string CausalityInput::ShowLine(const std::string& trace, uint32_t index) c
              {.automatic = options.extract.always_automatic, .found = options.extract.automatic});
 }
 
-Result<CausalityInput> GatherCausality(const std::string& path, const Arguments& arguments,
-                                       GatherOptions options, Progress& progress) {
+namespace {
+
+CausalityInput InputOf(const std::string& path, const Arguments& arguments, GatherOptions options) {
   CausalityInput input;
   input.path = path;
   std::error_code code;
   input.is_corpus = std::filesystem::is_directory(path, code);
   input.default_component = !arguments.Has("--component");
   input.options = std::move(options);
-  CULPRIT_ASSIGN(input.evidence,
-                 causality::GatherEvidence(path, input.options, progress, &input.gathered));
+  return input;
+}
+
+Result<CausalityInput> Checked(CausalityInput input) {
   if (input.evidence.instances.empty()) return NoInstances(input);
   if (NothingChosen(input.evidence)) return NoComponent(input);
   return input;
+}
+
+}  // namespace
+
+Result<CausalityInput> GatherCausality(const std::string& path, const Arguments& arguments,
+                                       GatherOptions options, Progress& progress) {
+  CausalityInput input = InputOf(path, arguments, std::move(options));
+  CULPRIT_ASSIGN(input.evidence,
+                 causality::GatherEvidence(path, input.options, progress, &input.gathered));
+  return Checked(std::move(input));
+}
+
+Result<CausalityInput> GatherCausalityAnywhere(const std::string& path, const Arguments& arguments,
+                                               GatherOptions options, Output& output) {
+  CULPRIT_ASSIGN(const bool wants_run, WantsRun(arguments));
+  if (!wants_run) return GatherCausality(path, arguments, std::move(options), output.progress());
+  CausalityInput input = InputOf(path, arguments, std::move(options));
+  CULPRIT_ASSIGN(scale::RunEvidence found, GatherByRun(path, {.causes = input.options.extract},
+                                                       input.options.loop(), arguments, output));
+  input.evidence = std::move(*found.causes);
+  return Checked(std::move(input));
 }
 
 std::string Counted(uint64_t count, std::string_view one, std::string_view many) {

@@ -46,6 +46,11 @@ struct CausalityInput {
 Result<CausalityInput> GatherCausality(const std::string& path, const Arguments& arguments,
                                        causality::GatherOptions options, Progress& progress);
 
+// The same for commands with the flags of engine_options.h, which may ask for a run
+// over hosts.
+Result<CausalityInput> GatherCausalityAnywhere(const std::string& path, const Arguments& arguments,
+                                               causality::GatherOptions options, Output& output);
+
 struct CausalityTextOptions {
   size_t show = 10;
   size_t width = 100;

@@ -7,6 +7,7 @@
 #include "cli/causality_input.h"
 #include "cli/commands.h"
 #include "cli/contrast_report.h"
+#include "cli/engine_options.h"
 #include "cli/exceptions_file.h"
 #include "cli/gather_flags.h"
 
@@ -101,9 +102,9 @@ std::string NextLine(const CausalityInput& input, const ContrastFacts& facts) {
 Result<int> RunContrast(const Arguments& arguments, Output& output) {
   CULPRIT_ASSIGN(const ContrastOptions options, ReadContrastFlags(arguments));
   CULPRIT_ASSIGN(causality::GatherOptions gather, ReadCausalityFlags(arguments, ForWhat::kChains));
-  CULPRIT_ASSIGN(const CausalityInput input,
-                 GatherCausality(arguments.operands().front(), arguments, std::move(gather),
-                                 output.progress()));
+  CULPRIT_ASSIGN(
+      const CausalityInput input,
+      GatherCausalityAnywhere(arguments.operands().front(), arguments, std::move(gather), output));
   NoteGathered(input.gathered, output);
   CULPRIT_ASSIGN(const ContrastFacts facts, ContrastScenarios(input, options, output.progress()));
   if (arguments.Has("--json")) {
@@ -189,6 +190,7 @@ Command ContrastCommand() {
        "without what is by design, for a script"}};
   command.flags = CausalityFlags();
   for (Flag& flag : ContrastFlags()) command.flags.push_back(std::move(flag));
+  for (Flag& flag : EngineFlags()) command.flags.push_back(std::move(flag));
   command.details =
       "Builds the chains of waits of every instance, adds them up for the fast and for the slow "
       "ones, and prints the chains of the slow ones that no fast one has, or that take longer "

@@ -184,9 +184,9 @@ Result<bool> WantsRun(const Arguments& arguments) {
   return engine != "threads" || arguments.Has("--run") || arguments.Has("--shards");
 }
 
-Result<scale::RunEvidence> GatherByRun(const std::string& corpus, scale::PlanOptions options,
-                                       const corpus::GatherOptions& bounds,
-                                       const Arguments& arguments, Output& output) {
+Status CarryOut(const std::string& corpus, scale::PlanOptions options,
+                const corpus::GatherOptions& bounds, const Arguments& arguments, Output& output,
+                const std::function<Status(const scale::RunFolder&)>& read) {
   std::error_code code;
   if (!std::filesystem::is_directory(corpus, code)) {
     return Error{.message = "only a corpus can be cut into shards",
@@ -214,8 +214,20 @@ Result<scale::RunEvidence> GatherByRun(const std::string& corpus, scale::PlanOpt
                                 .memory_bytes = bounds.memory_bytes / at_a_time,
                                 .use_summaries = bounds.use_summaries};
   CULPRIT_TRY(RunStages(run, task, *engine, output));
-  CULPRIT_ASSIGN(scale::RunEvidence evidence, scale::ReadResult(run));
+  CULPRIT_TRY(read(run));
   if (!keep) std::filesystem::remove_all(folder, code);
+  return {};
+}
+
+Result<scale::RunEvidence> GatherByRun(const std::string& corpus, scale::PlanOptions options,
+                                       const corpus::GatherOptions& bounds,
+                                       const Arguments& arguments, Output& output) {
+  scale::RunEvidence evidence;
+  CULPRIT_TRY(CarryOut(corpus, std::move(options), bounds, arguments, output,
+                       [&](const scale::RunFolder& run) -> Status {
+                         CULPRIT_ASSIGN(evidence, scale::ReadResult(run, bounds.memory_bytes));
+                         return {};
+                       }));
   return evidence;
 }
 

@@ -6,6 +6,7 @@
 // told to the user, resumable by the same command, ended by Ctrl-C.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,15 @@ std::vector<Flag> EngineFlags();
 // Whether they ask for a run; an Error if they do not fit together.
 Result<bool> WantsRun(const Arguments& arguments);
 
-// Runs the plan's stages and gives what they found. The run folder is --run, or one
+// Runs the plan's stages, and `read` on what they left. The run folder is --run, or one
 // beside the corpus that is removed when all went well. Of `bounds`, the largest
 // trace goes into the plan; jobs is how many tasks the engines threads and command
 // do at a time; the rest is for tasks in this process.
+Status CarryOut(const std::string& corpus, scale::PlanOptions options,
+                const corpus::GatherOptions& bounds, const Arguments& arguments, Output& output,
+                const std::function<Status(const scale::RunFolder&)>& read);
+
+// The evidence that a run finds.
 Result<scale::RunEvidence> GatherByRun(const std::string& corpus, scale::PlanOptions options,
                                        const corpus::GatherOptions& bounds,
                                        const Arguments& arguments, Output& output);

@@ -19,8 +19,8 @@ uint64_t MachineBytes() {
 
 std::vector<Flag> GatherFlags() {
   return {{"--memory", 0, ValueKind::kText, "SIZE",
-           "for traces in memory at a time, else a quarter of the machine's; a trace that needs "
-           "more is skipped and named"},
+           "for traces and evidence in memory at a time, else a quarter of the machine's; a trace "
+           "that needs more is skipped and named"},
           {"--no-summaries", 0, ValueKind::kNone, "",
            "read every trace; neither use nor keep summaries in the corpus"}};
 }
@@ -44,6 +44,9 @@ Result<GatherBounds> ReadGatherFlags(const Arguments& arguments) {
 }
 
 void NoteGathered(const corpus::GatherReport& report, Output& output) {
+  if (!report.why_not_spilled.empty()) {
+    output.Note("more memory is used than --memory allows: " + report.why_not_spilled);
+  }
   if (report.why_not_kept.empty()) return;
   output.Note("summaries are not kept, so the next command reads every trace again: " +
               report.why_not_kept);

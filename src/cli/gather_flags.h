@@ -17,7 +17,7 @@ namespace culprit::cli {
 std::vector<Flag> GatherFlags();
 
 struct GatherBounds {
-  uint64_t memory_bytes = 0;     // of traces in memory at a time
+  uint64_t memory_bytes = 0;     // of traces and rows in memory at a time
   uint64_t max_trace_bytes = 0;  // of one; larger ones are skipped
   bool use_summaries = true;
 };

@@ -55,7 +55,7 @@ void WriteGuards(const Profile& profile, const guard::PlanFacts& plan, JsonWrite
     json.Field("function", FunctionName(profile, one.function));
     json.Field("hits_per_unit", static_cast<double>(one.hits_per_mega_unit) / 1e6);
     json.Field("bits_gained", static_cast<double>(one.gain_microbits) / 1e6);
-    json.Field("contexts", one.depths.size()).Field("in_budget", i < plan.guards);
+    json.Field("contexts", one.contexts.size()).Field("in_budget", i < plan.guards);
     json.EndObject();
   }
   json.EndArray();
@@ -92,7 +92,9 @@ std::string GuardProfileJson(const Profile& profile, const ProfileView& view) {
   json.Field("held_out_units", profile.quality.held_out_units);
   json.Field("held_out_right", profile.quality.held_out_right);
   json.Field("hits", profile.quality.hits);
-  json.Field("ambiguous_hits", profile.quality.ambiguous_hits).EndObject();
+  json.Field("ambiguous_hits", profile.quality.ambiguous_hits)
+      .Field("dropped_hits", profile.quality.dropped_hits)
+      .EndObject();
   WriteLoops(profile, json);
   WriteTypes(profile, json);
   WriteGuards(profile, plan, json);

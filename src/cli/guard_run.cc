@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
 #include "cli/guard_commands.h"
@@ -91,18 +92,18 @@ class ReportDesk {
     if (!flags.on_violation.empty()) {
       desk.hooks_.push_back(ViolationHook::OfCommand(flags.on_violation, flags.pause_ns));
     }
-    if (flags.flight) desk.hooks_.emplace_back(&DumpFlights, flags.pause_ns);
+    if (flags.flight) {
+      desk.hooks_.emplace_back(&DumpFlights, flags.pause_ns);
+      if (record::FindRecorders().empty()) {
+        output.Warn("no flight recorder is running yet: culprit record --system --flight 60s");
+      }
+    }
     if (!flags.units.empty()) desk.units_.emplace(profile);
     return desk;
   }
 
   void Take(const UnitReport& report) {
-    if (report.state != UnitReport::State::kHungEnded) {
-      ++summary.reports;
-    }
-    auto& [count, longest] = summary.by_type[report.type_name];
-    if (report.state != UnitReport::State::kHungEnded) ++count;
-    longest = std::max(longest, report.counted_ns());
+    Count(report);
     output_.Print(flags_.json ? ToJson(report) + "\n" : GuardReportText(report, output_.color()));
     if (store_) {
       const Status stored = store_->Append(report);
@@ -124,7 +125,8 @@ class ReportDesk {
       output_.Warn(FormatCount(store_->refused()) + " reports found no room in " +
                    store_->folder());
     }
-    for (const ViolationHook& hook : hooks_) {
+    for (ViolationHook& hook : hooks_) {
+      hook.WaitForLast(kNsPerSecond);
       if (hook.failed() > 0) output_.Warn(FormatCount(hook.failed()) + " hooks failed");
     }
     if (!units_) return {};
@@ -138,11 +140,29 @@ class ReportDesk {
  private:
   ReportDesk(const WatchFlags& flags, Output& output) : flags_(flags), output_(output) {}
 
+  // Every slow unit once; one that hung by what it was at its end, when more of it was seen.
+  void Count(const UnitReport& report) {
+    if (report.state == UnitReport::State::kHungEnded) {
+      const auto hung = hanging_.find(report.tid);
+      if (hung == hanging_.end()) return;
+      const auto before = summary.by_type.find(hung->second);
+      if (--before->second.first == 0) summary.by_type.erase(before);
+      hanging_.erase(hung);
+    } else {
+      ++summary.reports;
+    }
+    if (report.state == UnitReport::State::kHangs) hanging_[report.tid] = report.type_name;
+    auto& [count, longest] = summary.by_type[report.type_name];
+    ++count;
+    longest = std::max(longest, report.counted_ns());
+  }
+
   const WatchFlags& flags_;
   Output& output_;
   std::optional<guard::ViolationStore> store_;
   std::vector<ViolationHook> hooks_;
   std::optional<guard::UnitTraceMaker> units_;
+  std::map<int64_t, std::string> hanging_;  // tid -> the type it was reported with
   bool warned_ = false;
 };
 
@@ -174,8 +194,8 @@ Status Watch(const WatchSession& watch, GuardTarget& target, ReportDesk& desk) {
     collector.Poll(sink);
     SleepMs(kGuardRoundMs);
   }
-  collector.Poll(sink);
-  desk.summary.totals = collector.Totals();
+  collector.Finish(sink);
+  const uint64_t hits = collector.Totals().hits;  // of threads that still are
   CULPRIT_TRY(watch.session.Want(guard::wire::kRemove));
   if (target.started()) {
     target.End(GuardSignals::Stop() != 0 ? GuardSignals::Stop() : SIGTERM);
@@ -185,6 +205,10 @@ Status Watch(const WatchSession& watch, GuardTarget& target, ReportDesk& desk) {
     collector.Poll(sink);
     SleepMs(kGuardRoundMs);
   }
+  if (target.alive()) guard::ReleaseSleepers(watch.session.path());
+  collector.Finish(sink);  // what threads had kept is given at the end
+  desk.summary.totals = collector.Totals();
+  desk.summary.totals.hits = std::max(hits, desk.summary.totals.hits);
   desk.summary.plan = watch.facts;
   desk.summary.dur_ns = GuardClockNs() - begin_ns;
   if (desk.summary.totals.processes == 0) {
@@ -274,16 +298,16 @@ Result<int> RunGuardDetach(const Arguments& arguments, Output& output) {
     if (!control.Write(offsetof(guard::wire::Control, wanted), guard::wire::kRemove)) {
       return ErrnoError("write", session + "/control");
     }
-    const uint64_t until_ns = GuardClockNs() + 2 * kNsPerSecond;
-    bool gone = false;
-    while (!gone && GuardClockNs() < until_ns) {
+    const auto gone = [&] {
       const auto process = guard::GuardedProcess::Open(session, pid);
-      gone = !process.ok() || process.value().Counters().ended || !process.value().alive();
-      if (!gone) SleepMs(kGuardRoundMs);
-    }
-    output.Note(gone ? "process " + std::to_string(pid) + " is without guards"
-                     : "process " + std::to_string(pid) +
-                           " lets go of its guards when its next unit begins");
+      return !process.ok() || process.value().Counters().ended || !process.value().alive();
+    };
+    const uint64_t until_ns = GuardClockNs() + 2 * kNsPerSecond;
+    while (!gone() && GuardClockNs() < until_ns) SleepMs(kGuardRoundMs);
+    guard::ReleaseSleepers(session);
+    output.Note(gone() ? "process " + std::to_string(pid) + " is without guards"
+                       : "process " + std::to_string(pid) +
+                             " lets go of its guards when its next unit begins");
   }
   return 0;
 }
@@ -355,7 +379,7 @@ Command GuardRunCommand() {
       {"culprit guard run redis.cguard --store slow --on-violation 'mail ops' -- redis-server",
        "keep them, tell somebody"},
       {"sudo culprit guard run redis.cguard --flight -- redis-server",
-       "with culprit record --flight 60s running: a trace of every slow unit"}};
+       "with culprit record --system --flight 60s running: a trace of every slow unit"}};
   command.flags = WatchFlagTable();
   command.flags.push_back(
       {.name = "--launcher",
@@ -393,8 +417,8 @@ Command GuardDetachCommand() {
   command.examples = {
       {"sudo culprit guard detach 1234", "also if the culprit that put them in was killed"}};
   command.details =
-      "The original code is restored by the process itself, when its next unit begins. The small "
-      "library stays loaded.";
+      "The original code is restored by the process itself, when its next unit begins; one whose "
+      "threads all sleep is made to do it after two seconds. The small library stays loaded.";
   command.run = &RunGuardDetach;
   return command;
 }

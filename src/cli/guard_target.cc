@@ -4,11 +4,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 
 #include "guard/runtime/wire.h"
+#include "watch/process_family.h"
 
 namespace culprit::cli {
 namespace {
@@ -72,6 +74,13 @@ Result<GuardTarget> GuardTarget::Attach(int64_t pid, const guard::SessionFolder&
   }
   GuardTarget target(pid);
   target.held_ns_ = outcome.held_ns;
+  // Workers that were there before; those made from now on have the guards from
+  // their parent. One that ends meanwhile, or waits for nothing, does without.
+  for (const int64_t member : watch::ProcessFamily(pid)) {
+    const std::vector<int64_t> joined = guard::ProcessesIn(session.path());
+    if (std::find(joined.begin(), joined.end(), member) != joined.end()) continue;
+    static_cast<void>(guard::InjectRuntime(member, runtime, session.path(), options).ok());
+  }
   return target;
 }
 

@@ -129,7 +129,9 @@ std::string GuardSummaryText(const GuardSummary& summary, const Output& output) 
       {"expected cost", PpmText(summary.plan.cost_ppm) + " of a unit's time"}};
   if (totals.withdrawn > 0) {
     facts.emplace_back("withdrawn",
-                       count(totals.withdrawn) + " units were slow only by looks at them");
+                       count(totals.withdrawn) +
+                           " units kept their threshold in the end, or were slow only by looks at "
+                           "them");
   }
   if (totals.lost_records > 0) facts.emplace_back("lost", count(totals.lost_records) + " records");
   if (totals.foreign_modules > 0) {
@@ -185,6 +187,7 @@ std::string TypesText(const Profile& profile, const ProfileView& view, const Out
       .Column("median", kGuardRight)
       .Column("p99", kGuardRight)
       .Column("max", kGuardRight)
+      .Column("deviation", kGuardRight)
       .Column("threshold", kGuardRight)
       .Column("type", Table::Align::kLeft, true);
   const size_t shown = std::min(profile.types.size(), view.top);
@@ -195,6 +198,9 @@ std::string TypesText(const Profile& profile, const ProfileView& view, const Out
     table.Row({std::to_string(i), std::string(guard::Name(type.kind)), FormatCount(type.units),
                FormatCount(type.stats.count()), cell(type.stats.QuantileNs(500'000)),
                cell(type.stats.QuantileNs(990'000)), cell(type.stats.max_ns()),
+               measured ? FormatShare(static_cast<int64_t>(type.stats.sigma_ns()),
+                                      static_cast<int64_t>(type.stats.mean_ns()))
+                        : "-",
                type.threshold_ns == 0 ? "-" : GuardDuration(type.threshold_ns),
                report::PlainText(type.name)});
   }
@@ -220,7 +226,7 @@ std::string GuardsText(const Profile& profile, const guard::PlanFacts& plan,
   for (size_t i = 0; i < shown; ++i) {
     const guard::Guard& one = profile.guards[i];
     table.Row({std::to_string(i), PerUnit(one.hits_per_mega_unit), PerUnit(one.gain_microbits),
-               FormatCount(one.depths.size()),
+               FormatCount(one.contexts.size()),
                report::PlainText(FunctionName(profile, one.function))});
   }
   std::string text = report::Heading("guards within the budget", output.color()) +

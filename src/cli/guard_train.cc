@@ -13,6 +13,7 @@
 #include "guard/merge_profiles.h"
 #include "guard/plan_builder.h"
 #include "guard/profile_file.h"
+#include "guard/program_check.h"
 #include "guard/thresholds.h"
 
 namespace culprit::cli {
@@ -39,6 +40,7 @@ struct TrainOptions {
   uint64_t log_bytes = 0;
   uint64_t budget_ppm = 10'000;
   bool keep_running = false;
+  guard::ProgramFacts program;  // of the command
   guard::LearnOptions learn;
   guard::ThresholdOptions thresholds;
   guard::InjectOptions inject;
@@ -121,10 +123,17 @@ class Training {
       if (told >= options_.log_bytes) break;
     }
     output_.progress().Finish();
+    collector_.Finish({});
     const guard::SessionTotals totals = collector_.Totals();
     if (totals.processes == 0) {
       return Error{.message = "the program ended before the guards came up, or did not load them",
                    .hint = "see that it is dynamically linked and does not clear its environment"};
+    }
+    if (totals.patched == 0 && totals.units == 0 && session_.LogBytes() == 0) {
+      return Error{.message = "no function of the program could be patched",
+                   .hint =
+                       "the system may forbid to change code (SELinux, "
+                       "MemoryDenyWriteExecute): train it without that"};
     }
     if (totals.lost_log_bytes > 0) {
       output_.Warn(FormatBytes(totals.lost_log_bytes) + " of the log were lost for want of room");
@@ -134,6 +143,7 @@ class Training {
 
   // From the log to types and guards; the program runs on without tracing.
   Status LearnFromLog() {
+    const uint64_t learning_since_ns = GuardClockNs();
     CULPRIT_TRY(session_.WritePlan(kOffPlan, guard::BuildPlan(Profile{}, guard::wire::Mode::kOff)));
     CULPRIT_TRY(session_.Want(kOffPlan));
     const uint64_t until_ns = GuardClockNs() + 2 * kNsPerSecond;
@@ -147,6 +157,8 @@ class Training {
     for (const auto& [what, row] : diagnostics.rows()) {
       output_.Warn(what + ": " + FormatCount(row.count));
     }
+    // Several programs may be links to one file.
+    if (profile_.program == options_.program.path) profile_.program = options_.program.name;
     if (!options_.add.empty()) {
       CULPRIT_ASSIGN(const Profile old, guard::ReadProfile(options_.add));
       CULPRIT_ASSIGN(profile_,
@@ -155,6 +167,8 @@ class Training {
     output_.Note("found " + FormatCount(profile_.loops.size()) + " event loops, " +
                  FormatCount(profile_.types.size()) + " types of units in " +
                  FormatCount(profile_.training.units) + " units");
+    // A large log takes minutes to learn from: that must not be taken off what is measured.
+    begin_ns_ += GuardClockNs() - learning_since_ns;
     return {};
   }
 
@@ -166,17 +180,16 @@ class Training {
     CULPRIT_TRY(session_.Want(kCalibratePlan));
     collector_.Use(profile_, plan);
     output_.progress().Start("measuring", "units", 0);
-    guard::CollectorSink sink;
-    sink.samples = [&](int64_t /*pid*/, std::span<const guard::wire::Sample> samples) {
+    sink_.samples = [&](int64_t /*pid*/, std::span<const guard::wire::Sample> samples) {
       for (const guard::wire::Sample& sample : samples) guard::AddSample(sample, profile_);
       samples_ += samples.size();
-      output_.progress().Advance(samples.size());
     };
     while (Goes(options_.for_ns)) {
-      collector_.Poll(sink);
+      const uint64_t before = samples_;
+      collector_.Poll(sink_);
+      output_.progress().Advance(samples_ - before);
       SleepMs(kTrainRoundMs);
     }
-    collector_.Poll(sink);
     output_.progress().Finish();
     return {};
   }
@@ -187,9 +200,11 @@ class Training {
     // Whoever goes on must have let go before the folder goes.
     const uint64_t until_ns = GuardClockNs() + 2 * kNsPerSecond;
     while (target_ && target_->alive() && !collector_.AllEnded() && GuardClockNs() < until_ns) {
-      collector_.Poll({});
+      collector_.Poll(sink_);
       SleepMs(kTrainRoundMs);
     }
+    if (target_ && target_->alive()) guard::ReleaseSleepers(session_.path());
+    collector_.Finish(sink_);  // what threads had kept is given at the end
   }
 
   Profile& profile() { return profile_; }
@@ -212,6 +227,7 @@ class Training {
   SessionFolder& session_;
   Collector collector_;
   std::optional<GuardTarget> target_;
+  guard::CollectorSink sink_;
   uint64_t begin_ns_ = 0;
   uint64_t samples_ = 0;
   Profile profile_;
@@ -225,8 +241,10 @@ Status Train(Training& training) {
 }
 
 Result<int> RunGuardTrain(const Arguments& arguments, Output& output) {
-  CULPRIT_ASSIGN(const TrainOptions options, ReadTrainOptions(arguments));
-  if (options.attach_pid == 0) CULPRIT_TRY(guard::CheckProgram(options.command[0]));
+  CULPRIT_ASSIGN(TrainOptions options, ReadTrainOptions(arguments));
+  if (options.attach_pid == 0) {
+    CULPRIT_ASSIGN(options.program, guard::CheckProgram(options.command[0]));
+  }
   if (!options.add.empty()) CULPRIT_TRY(guard::ReadProfile(options.add));
   guard::SessionOptions session_options;
   session_options.needed_bytes += options.log_bytes;
@@ -283,7 +301,8 @@ Command GuardTrainCommand() {
       {.name = "--for",
        .kind = ValueKind::kDuration,
        .value = "TIME",
-       .help = "how long in all; 0s: until the program ends or Ctrl-C",
+       .help = "how long in all, without what learning from the trace takes; 0s: until the "
+               "program ends or Ctrl-C",
        .default_text = "30s"},
       {.name = "--trace-for",
        .kind = ValueKind::kDuration,

@@ -3,6 +3,7 @@
 #include "causality/impact.h"
 #include "cli/causality_input.h"
 #include "cli/commands.h"
+#include "cli/engine_options.h"
 #include "cli/gather_flags.h"
 #include "cli/impact_report.h"
 
@@ -27,9 +28,9 @@ Result<int> RunImpact(const Arguments& arguments, Output& output) {
       static_cast<uint32_t>(std::min<uint64_t>(arguments.Number("--resamples"), 1'000'000));
   options.seed = arguments.Number("--seed");
   options.jobs = gather.jobs;
-  CULPRIT_ASSIGN(const CausalityInput input,
-                 GatherCausality(arguments.operands().front(), arguments, std::move(gather),
-                                 output.progress()));
+  CULPRIT_ASSIGN(
+      const CausalityInput input,
+      GatherCausalityAnywhere(arguments.operands().front(), arguments, std::move(gather), output));
   NoteGathered(input.gathered, output);
   const causality::ImpactResult result = causality::MeasureImpact(input.evidence, options);
   if (arguments.Has("--json")) {
@@ -75,6 +76,7 @@ Command ImpactCommand() {
                            .help = "of the resamples",
                            .default_text = "1"});
   command.flags.push_back({.name = "--json", .help = "print JSON with all rows"});
+  for (Flag& flag : EngineFlags()) command.flags.push_back(std::move(flag));
   command.details =
       "Follows the waits of every instance to whoever ended them, and adds up for each component "
       "the time blocked in it, the CPU time it used, and how much of the blocked time is one and "

@@ -31,6 +31,19 @@ std::string SeenText(const InboxItem& item) {
   return text + versions;
 }
 
+// "call > watchCommand > watchForKey": how the program came to where the time goes.
+std::string ChainText(const InboxItem& item) {
+  std::string text;
+  for (const std::string& frame : item.chain) {
+    const std::string function = frame.substr(frame.rfind('!') + 1);
+    if (function.starts_with("+0x")) continue;
+    text += (text.empty() ? "" : " > ") + function;
+  }
+  constexpr size_t kLongest = 160;
+  if (text.size() <= kLongest) return text;
+  return "... > " + text.substr(text.find(" > ", text.size() - kLongest) + 3);
+}
+
 std::string ItemText(const InboxItem& item, const Output& output) {
   std::string text =
       "  " + report::Styled(report::Style::kBold, PlainText(item.signature.name), output.color());
@@ -46,6 +59,7 @@ std::string ItemText(const InboxItem& item, const Output& output) {
     text += "; " + PlainText(item.signature.owner) + " looks after it";
   if (!item.signature.note.empty()) text += "; " + PlainText(item.signature.note);
   text += "\n";
+  if (!item.chain.empty()) text += "      " + PlainText(ChainText(item)) + "\n";
   if (!item.finding.command.empty()) {
     text += report::Styled(report::Style::kDim, "      " + PlainText(item.finding.command),
                            output.color()) +
@@ -86,9 +100,12 @@ std::string InboxJson(const analyze::Analysis& analysis, const std::vector<Inbox
     json.Field("time_ns", item.time_ns).Field("instances", item.instances);
     json.Field("scenario", std::string_view(item.scenario));
     json.Field("slow_instances", item.slow_instances).Field("all_slow", item.all_slow);
+    json.Field("slow_ns", item.slow_ns);
     json.Field("first", std::string_view(item.first_day));
     json.Field("last", std::string_view(item.last_day)).Key("common").BeginArray();
     for (const std::string& frame : signature.common) json.String(frame);
+    json.EndArray().Key("chain").BeginArray();
+    for (const std::string& frame : item.chain) json.String(frame);
     json.EndArray().Key("seen").BeginArray();
     for (const stackmine::Sighting& seen : signature.seen) {
       json.BeginObject().Field("app", std::string_view(seen.app));

@@ -63,5 +63,30 @@ TEST_F(InboxCommandTest, SignaturesGoFromOneStoreToAnother) {
   EXPECT_EQ(nlohmann::json::parse(again.out)["signatures"].size(), items.size());
 }
 
+TEST_F(InboxCommandTest, WhereGuardsSaidWhatIsSlowThatIsTheRank) {
+  std::vector<std::string> words = {"corpus", "add", folder_ / "watched"};
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "fleet/traces")) {
+    if (entry.path().extension() == ".ctrace") words.push_back(entry.path());
+  }
+  words.insert(words.end(), {"--label", "watch.thresholds=MenuDisplay=1;HttpRequest=1"});
+  ASSERT_EQ(Run(words).code, 0);
+  const ProgramOutput output =
+      Run({"inbox", folder_ / "watched", "--store", folder_ / "store.json", "--json"});
+  ASSERT_EQ(output.code, 0) << output.err;
+  const nlohmann::json items = nlohmann::json::parse(output.out)["items"];
+  ASSERT_GE(items.size(), 3u);
+  int64_t last_ns = INT64_MAX;
+  for (const auto& item : items) {
+    if (item["common"].empty() || std::string(item["common"][0]).starts_with("[")) break;
+    EXPECT_LE(item["slow_ns"].get<int64_t>(), last_ns);
+    last_ns = item["slow_ns"].get<int64_t>();
+    if (last_ns == 0) continue;
+    EXPECT_TRUE(item["scenario"] == "MenuDisplay" || item["scenario"] == "HttpRequest") << item;
+    EXPECT_FALSE(item["chain"].empty());
+    EXPECT_LE(item["slow_instances"], item["all_slow"]);
+  }
+  EXPECT_GT(items[0]["slow_ns"], 0);
+}
+
 }  // namespace
 }  // namespace culprit::cli

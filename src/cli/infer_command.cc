@@ -65,12 +65,13 @@ std::optional<episode::Profile> StackProfile(const TraceReader& reader, const In
 }
 
 // What is told apart on one side only cannot be compared.
-episode::CallNames TakeCallsWhole(InferFacts& facts, std::optional<SyscallLog>& normal) {
-  const SyscallLog* const logs[] = {&facts.log, normal ? &*normal : nullptr};
+episode::CallNames TakeCallsWhole(InferFacts& facts, std::vector<SyscallLog>& normals) {
+  std::vector<const SyscallLog*> logs = {&facts.log};
+  for (const SyscallLog& normal : normals) logs.push_back(&normal);
   const episode::CallNames whole = CallsToTakeWhole(facts.profile, logs);
   TakeWhole(whole, facts.profile);
   TakeWhole(whole, facts.profile.symbols, facts.log);
-  if (normal) TakeWhole(whole, facts.profile.symbols, *normal);
+  for (SyscallLog& normal : normals) TakeWhole(whole, facts.profile.symbols, normal);
   std::string names;
   for (const std::string& name : whole) names += (names.empty() ? "" : ", ") + name;
   if (!whole.empty()) {
@@ -94,11 +95,14 @@ Result<int> RunInfer(const Arguments& arguments, Output& output) {
   InferQuestion question;
   question.path = arguments.operands().front();
   question.profile = arguments.Text("--profile");
-  question.against = arguments.Text("--against");
+  question.against = arguments.All("--against");
   question.processes = arguments.All("--process");
   question.modules = arguments.All("--module");
   question.unnamed = arguments.Has("--unnamed");
   if (arguments.Text("--method") == "paper") question.method = episode::Method::kPaper;
+  const std::string units = arguments.Text("--units");
+  if (units == "gaps") question.units = episode::UnitSource::kGaps;
+  if (units == "instances") question.units = episode::UnitSource::kInstances;
   question.jobs = arguments.Number("--jobs");
   CULPRIT_ASSIGN(const InferFacts facts, GatherInference(question));
   for (const std::string& line : facts.warnings) output.Warn(line);
@@ -134,18 +138,20 @@ Result<InferFacts> GatherInference(const InferQuestion& question) {
     facts.thread_labels.push_back(reader.dictionary().ThreadLabel(thread.thread));
   }
   WarnOfBuilds(reader, facts);
-  std::optional<SyscallLog> normal;
-  if (!facts.against.empty()) {
-    CULPRIT_ASSIGN(const TraceReader other, TraceReader::Open(facts.against));
-    CULPRIT_ASSIGN(normal, ReadTrace(other, facts.against, given, jobs, facts));
+  std::vector<SyscallLog> normals;
+  for (const std::string& against : facts.against) {
+    CULPRIT_ASSIGN(const TraceReader other, TraceReader::Open(against));
+    CULPRIT_ASSIGN(SyscallLog normal, ReadTrace(other, against, given, jobs, facts));
+    normals.push_back(std::move(normal));
   }
-  const episode::CallNames whole = TakeCallsWhole(facts, normal);
+  const episode::CallNames whole = TakeCallsWhole(facts, normals);
   const std::optional<episode::Profile> stacks = StackProfile(reader, facts, whole, question);
   episode::InferOptions options;
   options.method = question.method;
+  options.units = question.units;
   options.jobs = jobs;
-  facts.inference = episode::Infer(facts.profile, facts.log, normal ? &*normal : nullptr,
-                                   stacks ? &*stacks : nullptr, options);
+  facts.inference =
+      episode::Infer(facts.profile, facts.log, normals, stacks ? &*stacks : nullptr, options);
   return facts;
 }
 
@@ -166,6 +172,8 @@ Command InferCommand() {
   command.examples = {
       {"culprit infer slow.ctrace --profile app.cprof --against normal.ctrace",
        "who makes the calls that a normal run does not make"},
+      {"culprit infer slow.ctrace --profile app.cprof --against day.ctrace --against night.ctrace",
+       "what any of several normal runs makes is normal"},
       {"culprit infer slow.ctrace --profile app.cprof", "the same, against the profile's totals"},
       {"sudo culprit infer --live --profile app.cprof", "what goes on now, until stopped"},
       {"culprit infer slow.ctrace --profile app.cprof --json | jq -r '.functions[].function'",
@@ -180,13 +188,21 @@ Command InferCommand() {
       {.name = "--against",
        .kind = ValueKind::kPath,
        .value = "TRACE",
-       .help = "a normal trace of comparable load; without it the profile's totals"},
+       .help = "a normal trace of comparable load, one for each kind of work (may be repeated); "
+               "without it the profile's totals"},
       {.name = "--method",
        .kind = ValueKind::kChoice,
        .value = "METHOD",
        .help = "rank by owned excess of calls, or by matched episodes as the paper does",
        .default_text = "excess",
        .choices = {"excess", "paper"}},
+      {.name = "--units",
+       .kind = ValueKind::kChoice,
+       .value = "SOURCE",
+       .help = "cut execution units at gaps, or where instances of the trace (units of guards) "
+               "begin and end; auto: at instances if there are any",
+       .default_text = "auto",
+       .choices = {"auto", "gaps", "instances"}},
       {.name = "--process",
        .kind = ValueKind::kText,
        .value = "GLOB",
@@ -246,7 +262,7 @@ Command InferCommand() {
        .help = "use N threads; 0: all there are",
        .default_text = "0"}};
   command.details =
-      "Compares the trace with a normal one of the same work, takes what system calls there are "
+      "Compares the trace with normal ones of the same work, takes what system calls there are "
       "too many of, and shares them out over the functions that make such calls according to the "
       "profile. Functions that cannot be told apart are named together; what no profiled function "
       "makes is [not in profile].\n\n"

@@ -111,6 +111,42 @@ TEST_F(InferCommandTest, NormalAgainstNormalBlamesNobody) {
   EXPECT_TRUE(Says("nobody is blamed"));
 }
 
+TEST_F(InferCommandTest, WhatAnyOfSeveralNormalTracesShowsIsNormal) {
+  const std::string profile = Profile();
+  const std::string day = Write("day.ctrace", {});
+  // A port scanner knocks every night.
+  const std::string night = Write("night.ctrace", {.requests = 30, .failed_accepts = 2000});
+  const std::string next = Write("next.ctrace", {.requests = 40, .failed_accepts = 2500});
+  EXPECT_FALSE(Inferred({next, "-p", profile, "--against", day})["functions"].empty());
+  const json both = Inferred({next, "-p", profile, "--against", day, "--against", night});
+  EXPECT_TRUE(both["functions"].empty());
+  EXPECT_EQ(both["against"], json({day, night}));
+  EXPECT_EQ(Run({"infer", next, "-p", profile, "--against", day, "--against", night}), 0);
+  EXPECT_TRUE(Says(night + " (nearest)"));
+  EXPECT_TRUE(Says("nobody is blamed"));
+}
+
+TEST_F(InferCommandTest, InstancesOfTheTraceAreItsUnits) {
+  const std::string profile = Profile();
+  SyscallTrace made = Server({.requests = 60});
+  // Of every fourth request the accept and the read, as sampled units of guards are.
+  for (int64_t i = 0; i < 15; ++i) {
+    const int64_t t0_ns = 1'000 + 4 * i * 1'008'000;
+    made.small.AddInstance("httpd: process", "httpd", t0_ns, t0_ns + 3'500);
+  }
+  const std::string path = folder_ / "units.ctrace";
+  ASSERT_TRUE(WriteTrace(made.small.trace, path, Overwrite::kRefuse).ok());
+  const json by_instances = Inferred({path, "-p", profile});
+  EXPECT_EQ(by_instances["unit_instances"], 15);
+  const json by_gaps = Inferred({path, "-p", profile, "--units", "gaps"});
+  EXPECT_EQ(by_gaps["unit_instances"], 0);
+  // All gaps are alike; the first instance begins where the trace does.
+  EXPECT_EQ(by_gaps["units"], 1);
+  EXPECT_EQ(by_instances["units"], 30);
+  EXPECT_EQ(Run({"infer", path, "-p", profile}), 0);
+  EXPECT_TRUE(Says("cut at 15 instances and gaps"));
+}
+
 TEST_F(InferCommandTest, ThePapersMethodIsThereToo) {
   const std::string profile = Profile();
   const std::string buggy = Write("buggy.ctrace", {.requests = 60, .failed_accepts = 2000});

@@ -15,7 +15,7 @@ namespace culprit::cli {
 struct InferFacts {
   std::string path;
   std::string profile_path;
-  std::string against;  // empty: the profile's totals
+  std::vector<std::string> against;  // empty: the profile's totals
   std::vector<std::string> processes;
   episode::Profile profile;  // its symbols name everything
   episode::SyscallLog log;
@@ -34,11 +34,12 @@ struct InferFacts {
 struct InferQuestion {
   std::string path;                         // a trace
   std::string profile;                      // a file
-  std::string against;                      // a normal trace; empty: the profile's totals
+  std::vector<std::string> against = {};    // normal traces; empty: the profile's totals
   std::vector<std::string> processes = {};  // empty: those of the profile
   std::vector<std::string> modules = {};    // whose functions own calls, in the stacks' verdict
   bool unnamed = false;
   episode::Method method = episode::Method::kExcess;
+  episode::UnitSource units = episode::UnitSource::kAuto;
   size_t jobs = 0;
 };
 

@@ -110,7 +110,9 @@ std::string InferJson(const InferFacts& facts) {
   if (facts.against.empty()) {
     json.Key("against").Null();
   } else {
-    json.Field("against", std::string_view(facts.against));
+    json.Key("against").BeginArray();
+    for (const std::string& path : facts.against) json.String(path);
+    json.EndArray();
   }
   json.Field("method", inference.method == episode::Method::kPaper ? "paper" : "excess");
   json.Field("syscalls", facts.log.syscalls).Field("profiled", inference.profiled);
@@ -124,6 +126,7 @@ std::string InferJson(const InferFacts& facts) {
   WriteFunctions(facts, "time", inference.time, json);
   WriteFunctions(facts, "stacks", inference.stacks, json);
   json.Field("units", inference.units.units.size());
+  json.Field("unit_instances", inference.units.instances);
   json.Field("clusters", inference.anomalies.clusters);
   json.Field("anomalous", inference.anomalies.abnormal);
   WriteExcess(facts, json);

@@ -84,7 +84,7 @@ class LiveInferrer {
   record::RecordTarget target_;
   episode::CallNames whole_;
   std::optional<episode::SyscallSymbols> numbers_;
-  episode::Load normal_;
+  std::vector<episode::Load> normals_;
   episode::LoadWindow window_;
   std::unique_ptr<record::CallCounter> counter_;
   std::optional<TopScreen> screen_;
@@ -95,22 +95,25 @@ class LiveInferrer {
 };
 
 Status LiveInferrer::ReadNormal() {
-  const std::string against = arguments_.Text("--against");
-  std::optional<episode::SyscallLog> log;
-  if (!against.empty()) {
+  std::vector<episode::SyscallLog> logs;
+  for (const std::string& against : arguments_.All("--against")) {
     CULPRIT_ASSIGN(const trace::TraceReader reader, trace::TraceReader::Open(against));
-    log = episode::ReadSyscallLog(reader, {.processes = processes_, .default_arch = profile_.arch},
-                                  profile_.symbols);
-    if (log->syscalls == 0) {
+    logs.push_back(episode::ReadSyscallLog(
+        reader, {.processes = processes_, .default_arch = profile_.arch}, profile_.symbols));
+    if (logs.back().syscalls == 0) {
       return Error{.message = "has no system calls of the processes that are meant",
                    .file = against};
     }
   }
-  const episode::SyscallLog* const logs[] = {log ? &*log : nullptr};
-  whole_ = episode::CallsToTakeWhole(profile_, logs, true);
+  std::vector<const episode::SyscallLog*> sides;
+  for (const episode::SyscallLog& log : logs) sides.push_back(&log);
+  whole_ = episode::CallsToTakeWhole(profile_, sides, true);
   episode::TakeWhole(whole_, profile_);
-  if (log) episode::TakeWhole(whole_, profile_.symbols, *log);
-  normal_ = log ? episode::LoadOf(*log) : episode::LoadOf(profile_);
+  for (episode::SyscallLog& log : logs) {
+    episode::TakeWhole(whole_, profile_.symbols, log);
+    normals_.push_back(episode::LoadOf(log));
+  }
+  if (normals_.empty()) normals_.push_back(episode::LoadOf(profile_));
   return {};
 }
 
@@ -180,10 +183,12 @@ Result<LiveInference> LiveInferrer::Look() {
   look.wall_ns = record::WallNs();
   look.window_ns = window_.end_ns() - window_.begin_ns();
   look.target = record::Describe(target_);
-  look.against = arguments_.Text("--against");
+  for (const std::string& against : arguments_.All("--against")) {
+    look.against += (look.against.empty() ? "" : ", ") + against;
+  }
   if (look.against.empty()) look.against = "the profile's totals";
   look.load = window_.Sum(going_on);
-  look.ranking = episode::RankStream(profile_, look.load, normal_);
+  look.ranking = episode::RankStream(profile_, look.load, normals_);
   look.cost = counter_->cost();
   return look;
 }

@@ -47,13 +47,18 @@ std::string Head(const InferFacts& facts, bool color) {
                                    FormatCount(facts.profile.syscalls) + " system calls");
   if (facts.against.empty()) {
     rows.emplace_back("against", "the profile's totals");
-  } else {
-    rows.emplace_back("against", PlainText(facts.against));
   }
-  rows.emplace_back("units", FormatCount(inference.units.units.size()) + " (cut at gaps above " +
-                                 FormatDuration(static_cast<int64_t>(inference.units.bound_ns)) +
-                                 "), " + FormatCount(inference.anomalies.abnormal) +
-                                 " unlike the others");
+  for (size_t i = 0; i < facts.against.size(); ++i) {
+    const bool nearest = facts.against.size() > 1 && i == inference.comparison.nearest;
+    rows.emplace_back(i == 0 ? "against" : "",
+                      PlainText(facts.against[i]) + (nearest ? " (nearest)" : ""));
+  }
+  const uint64_t instances = inference.units.instances;
+  rows.emplace_back(
+      "units", FormatCount(inference.units.units.size()) + " (cut at " +
+                   (instances > 0 ? Plural(instances, "instance") + " and " : "") + "gaps above " +
+                   FormatDuration(static_cast<int64_t>(inference.units.bound_ns)) + "), " +
+                   FormatCount(inference.anomalies.abnormal) + " unlike the others");
   return report::Heading(PlainText(facts.path), color) + report::Facts(rows, color);
 }
 

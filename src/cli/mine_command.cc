@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "cli/commands.h"
+#include "cli/engine_options.h"
 #include "cli/gather_flags.h"
 #include "cli/mine_facts.h"
 #include "stackmine/known_clusters.h"
@@ -13,8 +14,17 @@ namespace {
 Result<int> RunMine(const Arguments& arguments, Output& output) {
   CULPRIT_ASSIGN(const MineSettings settings, ReadMineFlags(arguments));
   const std::string& path = arguments.operands().front();
-  CULPRIT_ASSIGN(const MineFacts facts,
-                 GatherMine(path, settings, StorePath(arguments), output.progress()));
+  CULPRIT_ASSIGN(const bool wants_run, WantsRun(arguments));
+  const auto gather = [&](corpus::GatherReport& report) -> Result<stackmine::Evidence> {
+    if (!wants_run) {
+      return stackmine::GatherEvidence(path, settings.gather, output.progress(), &report);
+    }
+    CULPRIT_ASSIGN(scale::RunEvidence found,
+                   GatherByRun(path, {.mine = settings.gather.reduce}, settings.gather.loop(),
+                               arguments, output));
+    return std::move(*found.mine);
+  };
+  CULPRIT_ASSIGN(const MineFacts facts, GatherMine(path, settings, StorePath(arguments), gather));
   NoteGathered(facts.gathered, output);
   if (arguments.Has("--json")) {
     output.Print(MineJson(facts));
@@ -49,14 +59,20 @@ const stackmine::Signature* MineFacts::SignatureOf(size_t cluster) const {
 
 Result<MineFacts> GatherMine(const std::string& path, const MineSettings& settings,
                              const std::string& store, Progress& progress) {
+  return GatherMine(path, settings, store, [&](corpus::GatherReport& report) {
+    return stackmine::GatherEvidence(path, settings.gather, progress, &report);
+  });
+}
+
+Result<MineFacts> GatherMine(const std::string& path, const MineSettings& settings,
+                             const std::string& store, const GatherMineEvidence& gather) {
   MineFacts facts;
   facts.path = path;
   std::error_code code;
   facts.is_corpus = std::filesystem::is_directory(path, code);
   // First, so that a broken store is told before the long work.
   CULPRIT_ASSIGN(facts.signatures, stackmine::ReadStore(store));
-  CULPRIT_ASSIGN(facts.evidence,
-                 stackmine::GatherEvidence(path, settings.gather, progress, &facts.gathered));
+  CULPRIT_ASSIGN(facts.evidence, gather(facts.gathered));
   facts.result = stackmine::MineClusters(facts.evidence, settings.mine);
   facts.known = stackmine::MatchAndRank(facts.evidence, facts.signatures, settings.mine.clustering,
                                         facts.result);
@@ -97,6 +113,7 @@ Command MineCommand() {
                            .help = "show the patterns of each cluster and all their variants"});
   command.flags.push_back({.name = "--json", .help = "print JSON with all clusters"});
   command.flags.push_back(StoreFlag());
+  for (Flag& flag : EngineFlags()) command.flags.push_back(std::move(flag));
   command.details =
       "Follows the waits of every instance to whoever ended them, adds up the stacks that waited "
       "and ran over all traces, finds the call sequences that cost at least lambda, and groups "

@@ -4,6 +4,7 @@
 // ranked clusters, and which of them are known signatures.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,10 @@ struct MineFacts {
 
 Result<MineFacts> GatherMine(const std::string& path, const MineSettings& settings,
                              const std::string& store, Progress& progress);
+// The same of evidence that `gather` gives.
+using GatherMineEvidence = std::function<Result<stackmine::Evidence>(corpus::GatherReport&)>;
+Result<MineFacts> GatherMine(const std::string& path, const MineSettings& settings,
+                             const std::string& store, const GatherMineEvidence& gather);
 
 struct MineTextOptions {
   size_t show = 10;  // clusters of each kind in full

@@ -157,6 +157,7 @@ std::vector<Flag> PatternFlags() {
        {"average", "complete", "single"}},
       {"--cut", 0, ValueKind::kReal, "X", "merge while 1 - similarity is at most X"},
       {"--weight-leaf", 0, ValueKind::kNone, "", "frames near the leaf count more"},
+      {"--once", 0, ValueKind::kNone, "", "no further rounds over the stacks that hold no pattern"},
       {"--no-anchors", 0, ValueKind::kNone, "", "clusters by similarity alone, as in the paper"},
       {"--jobs", 'j', ValueKind::kNumber, "N", "threads to use; 0: all", "0"}};
 }
@@ -219,6 +220,7 @@ Result<MineSettings> ReadMineFlags(const Arguments& arguments) {
   const std::string kind = arguments.Text("--kind");
   patterns.waits = kind != "run";
   patterns.runs = kind != "wait";
+  patterns.once = arguments.Has("--once");
   patterns.max_patterns = arguments.Number("--max-patterns");
   patterns.max_time_ns = arguments.DurationNs("--max-time");
   if (arguments.Has("--max-memory")) {

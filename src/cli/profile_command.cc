@@ -6,10 +6,12 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/engine_options.h"
 #include "corpus/corpus.h"
 #include "episode/profile_file.h"
 #include "report/plain_text.h"
 #include "report/table.h"
+#include "scale/profile_verbs.h"
 
 namespace culprit::cli {
 namespace {
@@ -85,14 +87,14 @@ Result<std::vector<std::string>> TracesOf(const std::vector<std::string>& operan
   return paths;
 }
 
-Error NothingOwned(const episode::ProfileBuilder& builder, const Profile& profile) {
-  if (profile.syscalls == 0) {
+Error NothingOwned(const episode::ProfilePart& facts) {
+  if (facts.syscalls == 0) {
     return {.message = "there are no system calls of such processes in the traces",
             .hint =
                 "culprit record --syscalls records them with stacks; culprit info TRACE shows "
                 "what a trace has"};
   }
-  if (builder.with_stack() == 0 && builder.function_calls() == 0) {
+  if (facts.with_stack == 0 && facts.function_calls == 0) {
     return {.message =
                 "no system call has a user stack, and no function entries were recorded, so "
                 "nobody owns a call",
@@ -104,14 +106,11 @@ Error NothingOwned(const episode::ProfileBuilder& builder, const Profile& profil
           .hint = "--module GLOB says which modules are; --unnamed takes frames without a name"};
 }
 
-Result<int> RunProfile(const Arguments& arguments, Output& output) {
+// The profile, and what the traces came to.
+Result<scale::RunProfile> ProfileHere(const Arguments& arguments,
+                                      const episode::ProfileOptions& options, Output& output) {
   CULPRIT_ASSIGN(const std::vector<std::string> paths, TracesOf(arguments.operands()));
-  episode::ProfileBuilder builder({.processes = arguments.All("--process"),
-                                   .owners = {.modules = arguments.All("--module"),
-                                              .functions = arguments.All("--function"),
-                                              .unnamed = arguments.Has("--unnamed")},
-                                   .episodes = {},
-                                   .jobs = arguments.Number("--jobs")});
+  episode::ProfileBuilder builder(options);
   output.progress().Start("reading", "traces", paths.size());
   for (const std::string& path : paths) {
     CULPRIT_ASSIGN(const trace::TraceReader reader, trace::TraceReader::Open(path));
@@ -119,14 +118,47 @@ Result<int> RunProfile(const Arguments& arguments, Output& output) {
     output.progress().Advance();
   }
   output.progress().Finish();
-  for (const auto& [what, row] : builder.diagnostics().rows()) {
+  episode::ProfilePart part = builder.TakePart();
+  scale::RunProfile made;
+  AddPart(
+      part, [](const episode::FunctionName&) { return false; }, made.facts);
+  made.profile = MineProfile(std::move(part), options.episodes, options.jobs);
+  return made;
+}
+
+Result<scale::RunProfile> ProfileByRun(const Arguments& arguments,
+                                       const episode::ProfileOptions& options, Output& output) {
+  if (arguments.operands().size() != 1) {
+    return Error{.message = "only one corpus can be cut into shards",
+                 .hint = "add the others to it with culprit corpus add, or merge profiles"};
+  }
+  scale::RunProfile made;
+  CULPRIT_TRY(CarryOut(arguments.operands().front(), {.profile = options}, {.jobs = options.jobs},
+                       arguments, output, [&](const scale::RunFolder& run) -> Status {
+                         CULPRIT_ASSIGN(made, scale::ReadProfileResult(run));
+                         return {};
+                       }));
+  return made;
+}
+
+Result<int> RunProfile(const Arguments& arguments, Output& output) {
+  const episode::ProfileOptions options{.processes = arguments.All("--process"),
+                                        .owners = {.modules = arguments.All("--module"),
+                                                   .functions = arguments.All("--function"),
+                                                   .unnamed = arguments.Has("--unnamed")},
+                                        .episodes = {},
+                                        .jobs = arguments.Number("--jobs")};
+  CULPRIT_ASSIGN(const bool wants_run, WantsRun(arguments));
+  CULPRIT_ASSIGN(const scale::RunProfile made, wants_run ? ProfileByRun(arguments, options, output)
+                                                         : ProfileHere(arguments, options, output));
+  for (const auto& [what, row] : made.facts.diagnostics.rows()) {
     output.Warn(FormatCount(row.count) + " x " + what);
   }
-  if (!builder.named()) {
+  if (!made.facts.named) {
     output.Warn("a trace does not say its architecture: its system calls have no names");
   }
-  const Profile profile = builder.Finish();
-  if (profile.functions.empty()) return NothingOwned(builder, profile);
+  const Profile& profile = made.profile;
+  if (profile.functions.empty()) return NothingOwned(made.facts);
   const std::string file = arguments.Text("--output");
   CULPRIT_TRY(episode::WriteProfile(profile, file, OverwriteOf(arguments)));
   output.Print(Summary(profile, file, output.color()));
@@ -168,9 +200,11 @@ Command ProfileItself() {
                     .value = "N",
                     .help = "use N threads; 0: all there are",
                     .default_text = "0"}};
+  for (Flag& flag : EngineFlags()) command.flags.push_back(std::move(flag));
   command.details =
       "The traces must show who makes the calls: system calls with user stacks, or function "
-      "entries and exits on the same threads (uftrace, LTTng-UST). Times are not kept, so a "
+      "entries and exits on the same threads (culprit record --functions, LTTng-UST). Times are "
+      "not kept, so a "
       "profile of a test machine serves in production. docs/inference.md explains it.";
   command.run = &RunProfile;
   return command;

@@ -95,6 +95,9 @@ Status ReadProbes(const Arguments& arguments, RecordOptions& options) {
     CULPRIT_ASSIGN(record::InstanceProbe probe, record::ParseEventProbe(text));
     options.probes.push_back(std::move(probe));
   }
+  if (arguments.Has("--functions")) {
+    CULPRIT_ASSIGN(options.functions, record::ParseFunctionRuntime(arguments.Text("--functions")));
+  }
   return {};
 }
 
@@ -106,6 +109,7 @@ Result<RecordOptions> ReadOptions(const Arguments& arguments) {
   options.overwrite = arguments.Has("--force") ? Overwrite::kAllow : Overwrite::kRefuse;
   options.duration_ns = arguments.DurationNs("--for");
   options.syscalls = arguments.Has("--syscalls");
+  options.syscall_stacks = !arguments.Has("--no-syscall-stacks");
   options.marks = arguments.Has("--marks");
   CULPRIT_TRY(ReadProbes(arguments, options));
   options.symbols = !arguments.Has("--no-symbols");
@@ -114,6 +118,8 @@ Result<RecordOptions> ReadOptions(const Arguments& arguments) {
   options.sample_period_ns = frequency == 0 ? 0 : 1'000'000'000 / static_cast<int64_t>(frequency);
   options.min_wait_ns = arguments.DurationNs("--min-wait");
   CULPRIT_ASSIGN(options.budget, ParseBudget("--budget", arguments.Text("--budget")));
+  // Then nothing bounds how fast the ring fills.
+  if (options.budget == 0) options.ring_bytes *= 4;
   options.flight_ns = arguments.DurationNs("--flight");
   options.triggers.wait_ns = arguments.DurationNs("--dump-on-wait");
   options.triggers.mark = arguments.Text("--dump-on-mark");
@@ -232,6 +238,9 @@ Command RecordCommand() {
                  .help = "record the processes of this cgroup, also those that join it later"},
                 {.name = "--system", .letter = 'a', .help = "record every thread"},
                 {.name = "--syscalls", .help = "record system calls too"},
+                {.name = "--no-syscall-stacks",
+                 .help = "system calls without the stacks they were made on: all that culprit "
+                         "infer needs, and cheaper"},
                 {.name = "--marks", .help = "record what programs write to trace_marker"},
                 {.name = "--usdt",
                  .kind = ValueKind::kText,
@@ -241,6 +250,11 @@ Command RecordCommand() {
                  .kind = ValueKind::kText,
                  .value = "[GROUP:]BEGIN..END[=NAME]",
                  .help = "the same between two trace events, of user_events if no group is named"},
+                {.name = "--functions",
+                 .kind = ValueKind::kText,
+                 .value = "RUNTIME[=FILE]",
+                 .help = "entries and exits of interpreted functions, by the interpreter's probes: "
+                         "python; slows it down"},
                 {.name = "--frequency",
                  .letter = 'F',
                  .kind = ValueKind::kNumber,

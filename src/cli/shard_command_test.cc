@@ -10,6 +10,8 @@
 #include "cli/buffer_output.h"
 #include "cli/run.h"
 #include "cli/shell_run.h"
+#include "episode/syscall_trace.h"
+#include "trace/trace_writer.h"
 
 namespace culprit::cli {
 namespace {
@@ -41,6 +43,23 @@ class ShardCommandTest : public testing::Test {
     const int code = Run(words);
     fs::current_path(before);
     return code;
+  }
+  // A corpus of system calls with stacks, of six traces.
+  int MakeCalls(const std::string& corpus) {
+    std::vector<std::string> words = {"corpus", "add", corpus};
+    for (int i = 0; i < 6; ++i) {
+      episode::SyscallTrace made;
+      for (int call = 0; call < 40; ++call) {
+        const bool reads = call % (i + 2) != 0;
+        made.Call("worker" + std::to_string(call % 3), reads ? "read" : "write", call * 1000, 100,
+                  "app!main;app!Loop" + std::to_string(call % 5) + ";libc.so.6!x");
+      }
+      made.small.trace.metadata.machine = "box" + std::to_string(i);
+      const std::string path = folder_ / ("calls" + std::to_string(i) + ".ctrace");
+      EXPECT_TRUE(WriteTrace(made.small.trace, path, Overwrite::kAllow).ok());
+      words.push_back(path);
+    }
+    return Run(words);
   }
   bool Said(const std::string& text) const { return err_.find(text) != std::string::npos; }
   std::vector<uint64_t> Missing(size_t stage) {
@@ -110,6 +129,56 @@ TEST_F(ShardCommandTest, ALauncherGivesTheSame) {
       << err_;
   EXPECT_EQ(out_, plain_);
   EXPECT_TRUE(fs::exists(run_ + "/logs/map-0.log"));
+}
+
+TEST_F(ShardCommandTest, MineImpactAndContrastAreTheSameByAnyEngine) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"mine", corpus_, "--json"},
+      {"impact", corpus_, "--json", "--resamples", "50"},
+      {"contrast", corpus_, "--json", "--deals", "50"}};
+  for (const std::vector<std::string>& command : commands) {
+    ASSERT_EQ(Run(command), 0) << err_;
+    const std::string plain = out_;
+    const auto same = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> words = command;
+      words.insert(words.end(), more.begin(), more.end());
+      EXPECT_EQ(Run(words), 0) << err_;
+      EXPECT_EQ(out_, plain) << command.front();
+    };
+    same({"--shards", "3"});
+    EXPECT_TRUE(Said("map: 3 tasks")) << err_;
+    same({"--engine", "command", "--command", "sh -c {command}", "--program", CULPRIT_BINARY,
+          "--shards", "2", "--memory", "1GB"});
+    EXPECT_TRUE(Said("finalize: 1 task")) << err_;
+  }
+}
+
+TEST_F(ShardCommandTest, AProfileIsTheSameByAnyEngine) {
+  const std::string calls = folder_ / "calls";
+  ASSERT_EQ(MakeCalls(calls), 0) << err_;
+  const std::string plain = folder_ / "plain.cprof";
+  ASSERT_EQ(Run({"profile", calls, "-o", plain}), 0) << err_;
+  const std::string bytes = ReadWholeFile(plain).value();
+  const std::string made = folder_ / "made.cprof";
+  const auto profile = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"profile", calls, "-o", made, "--force"};
+    words.insert(words.end(), more.begin(), more.end());
+    return Run(words);
+  };
+  ASSERT_EQ(profile({"--shards", "3", "--run", run_}), 0) << err_;
+  EXPECT_EQ(ReadWholeFile(made).value(), bytes);
+  // Goes on from what is there.
+  fs::resize_file(run_ + "/reduce/00001", 30);
+  fs::remove(run_ + "/finalize/00000");
+  ASSERT_EQ(profile({"--shards", "3", "--run", run_}), 0) << err_;
+  EXPECT_TRUE(Said("reduce: 2 tasks, 1 done before")) << err_;
+  EXPECT_EQ(ReadWholeFile(made).value(), bytes);
+  ASSERT_EQ(profile({"--engine", "command", "--command", "sh -c {command}", "--program",
+                     CULPRIT_BINARY, "--shards", "2"}),
+            0)
+      << err_;
+  EXPECT_EQ(ReadWholeFile(made).value(), bytes);
+  EXPECT_EQ(profile({"--shards", "2", plain}), 1) << "only one corpus";
 }
 
 TEST_F(ShardCommandTest, TellsWhatFailedWithItsLog) {

@@ -42,7 +42,9 @@ function functions(row: Row): Node {
 }
 
 function trace(row: Row): Node {
-  const against = row.against ? `against ${row.against}` : "against the profile's own totals";
+  const against = row.against
+    ? `against ${row.against.join(", ")}`
+    : "against the profile's own totals";
   const excess = row.excess_calls
     .slice(0, 5)
     .map((x) => `${x.symbol}: ${count(x.calls)} for ${count(Math.round(x.expected))} expected`);

@@ -232,7 +232,7 @@ export interface InferenceView {
   traces: {
     path: string;
     profile: string;
-    against: string | null;
+    against: string[] | null;
     syscalls: number;
     profiled: number;
     named: number;
