@@ -7,6 +7,7 @@
 // learning, so that nothing but the runtime is on trial.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "base/test_folder.h"
 #include "cli/shell_run.h"
 #include "guard/guarded_process.h"
+#include "guard/injector.h"
 #include "guard/session_folder.h"
 #include "guard/training_log_reader.h"
 
@@ -30,9 +32,28 @@ namespace {
 using cli::RunShell;
 using cli::ShellOutcome;
 
-const std::string kHabits = CULPRIT_PROGRAMS "/guard_habits";
+// With CULPRIT_GUARD_X86 set to a folder, the programs and the library there are
+// tested, in an emulator (cmake/guard_x86.cmake).
+std::string Setting(const char* name) {
+  const char* value = getenv(name);
+  return value == nullptr ? "" : value;
+}
+const std::string kX86 = Setting("CULPRIT_GUARD_X86");
+const std::string kEmulator = Setting("CULPRIT_GUARD_EMULATOR");
+const std::string kPrograms = kX86.empty() ? CULPRIT_PROGRAMS : kX86;
+const std::string kHabits = kPrograms + "/guard_habits";
 const std::string kLibrary =
-    std::filesystem::path(CULPRIT_BINARY).parent_path().string() + "/libculprit_guard.so";
+    (kX86.empty() ? std::filesystem::path(CULPRIT_BINARY).parent_path().string() : kX86) +
+    "/libculprit_guard.so";
+
+// How a program is run with variables set.
+std::string Command(const std::vector<std::string>& variables) {
+  std::string command = kX86.empty() ? (variables.empty() ? "" : "env") : kEmulator;
+  for (const std::string& variable : variables) {
+    command += (kX86.empty() ? " " : " -E ") + variable;
+  }
+  return command + " ";
+}
 
 uint64_t Fnv1a(const std::string& bytes) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -95,11 +116,12 @@ SessionFolder MakeSession(const std::string& plan, const std::string& parent = "
 }
 
 ShellOutcome RunHabit(const std::string& habit, const std::string& session = "") {
-  const std::string with = session.empty() ? ""
-                                           : "env LD_PRELOAD=" + kLibrary + " " +
-                                                 wire::kSessionVariable + "=" + session + " ";
-  const std::string operand =
-      habit == "libraries" ? std::string(" ") + CULPRIT_PROGRAMS + "/late_module.so" : "";
+  std::vector<std::string> variables;
+  if (!session.empty()) {
+    variables = {"LD_PRELOAD=" + kLibrary, std::string(wire::kSessionVariable) + "=" + session};
+  }
+  const std::string with = Command(variables);
+  const std::string operand = habit == "libraries" ? " " + kPrograms + "/late_module.so" : "";
   return RunShell(with + kHabits + " " + habit + operand + " </dev/null");
 }
 
@@ -115,7 +137,8 @@ std::vector<GuardedProcess> ProcessesOf(const SessionFolder& session) {
 
 // Where nm says that a function of the habits begins.
 uint64_t OffsetOf(const std::string& function) {
-  const ShellOutcome found = RunShell("nm -C " + kHabits + " | grep -w '" + function + "(int)'");
+  const std::string nm = kX86.empty() ? "nm" : "x86_64-linux-gnu-nm";
+  const ShellOutcome found = RunShell(nm + " -C " + kHabits + " | grep -w '" + function + "(int)'");
   return std::stoull(found.text, nullptr, 16);
 }
 
@@ -235,7 +258,15 @@ std::vector<wire::Violation> ViolationsOf(GuardedProcess& process) {
   return violations;
 }
 
-class GuardHabit : public testing::TestWithParam<const char*> {};
+class GuardHabit : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const std::string habit = GetParam();
+    if (!kX86.empty() && (habit == "vfork" || habit == "cancel")) {
+      GTEST_SKIP() << "the emulator starts other programs without itself, and cannot cancel";
+    }
+  }
+};
 
 TEST_P(GuardHabit, IsTheSameInTraining) {
   const ShellOutcome alone = RunHabit(GetParam());
@@ -310,7 +341,7 @@ TEST(GuardUnits, SlowOnesAreReportedWithTheirStacks) {
   EXPECT_EQ(processes[0].Counters().units, 199u);  // the last ends at no wait
   EXPECT_TRUE(processes[0].Counters().ended);
   const std::vector<wire::Violation> violations = ViolationsOf(processes[0]);
-  ASSERT_EQ(violations.size(), 2u);
+  ASSERT_EQ(violations.size(), 3u);
   const uint64_t bias = BiasOf(session, processes[0].pid(), "guard_habits");
 
   // Dawdle enters Work behind its delay: reported there, with what called it.
@@ -323,13 +354,19 @@ TEST(GuardUnits, SlowOnesAreReportedWithTheirStacks) {
   EXPECT_GT(violations[0].frame[1], dawdle);
   EXPECT_LT(violations[0].frame[1], dawdle + 200);
 
-  EXPECT_EQ(violations[1].flags, wire::Violation::kStackFromSite);
-  EXPECT_GE(violations[1].wall_ns, 60'000'000u);
-  EXPECT_LT(violations[1].cpu_ns, 30'000'000u);
-  ASSERT_GE(violations[1].frames, 3u);
+  EXPECT_EQ(violations[1].flags, wire::Violation::kEndOfRunning);
+  EXPECT_EQ(violations[1].begin_ns, violations[0].begin_ns);
+  EXPECT_GE(violations[1].wall_ns, violations[0].wall_ns);
+  EXPECT_EQ(violations[1].frames, 0u);
+
+  EXPECT_EQ(violations[2].flags, wire::Violation::kStackFromSite);
+  EXPECT_GE(violations[2].wall_ns, 60'000'000u);
+  EXPECT_LT(violations[2].cpu_ns, 30'000'000u);
+  ASSERT_GE(violations[2].frames, 3u);
   const uint64_t serve = bias + OffsetOf("ServeOne");
-  EXPECT_GT(violations[1].frame[0], serve);
-  EXPECT_LT(violations[1].frame[0], serve + 400);
+  EXPECT_GT(violations[2].frame[0], serve);
+  EXPECT_LT(violations[2].frame[0], serve + 400);
+  EXPECT_EQ(processes[0].Counters().violations, 2u);
 }
 
 TEST(GuardUnits, NothingIsWrittenWhenNobodyListens) {
@@ -413,9 +450,11 @@ class FedLoop {
       dup2(in[0], 0);
       dup2(out[1], 1);
       close(in[1]);
-      setenv("LD_PRELOAD", kLibrary.c_str(), 1);
-      setenv(wire::kSessionVariable, session.c_str(), 1);
-      execl(kHabits.c_str(), "guard_habits", "loop", nullptr);
+      const std::string command =
+          "exec " +
+          Command({"LD_PRELOAD=" + kLibrary, std::string(wire::kSessionVariable) + "=" + session}) +
+          kHabits + " loop";
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
       _exit(127);
     }
     close(in[0]);
@@ -476,6 +515,84 @@ TEST(GuardSession, PlansChangeWhileTheProgramRuns) {
   ASSERT_TRUE(session.Want(wire::kRemove).ok());
   ASSERT_TRUE(loop.FeedUntil([&] { return counters().ended; }));
   loop.Feed(50);
+  EXPECT_TRUE(loop.EndsWell());
+}
+
+// A program that may not make memory executable (prctl PR_SET_MDWE, kept by exec),
+// as hardened services are: it cannot be patched, and runs as ever.
+TEST(GuardSession, AProgramWhoseMemoryCannotBecomeCodeRunsAsEver) {
+  const ShellOutcome alone = RunHabit("threads");
+  const SessionFolder session = MakeSession(HandPlan(wire::Mode::kTrain).Bytes());
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr int kSetMdwe = 65;
+    if (prctl(kSetMdwe, 1, 0, 0, 0) != 0) _exit(77);
+    const ShellOutcome with = RunHabit("threads", session.path());
+    _exit(with.code == alone.code && with.text == alone.text ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "this kernel cannot forbid it";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  for (const GuardedProcess& process : ProcessesOf(session)) {
+    EXPECT_EQ(process.Counters().patched, 0u);
+    EXPECT_TRUE(process.Counters().ended);
+  }
+}
+
+// Whose threads all sleep sees neither that its session ended nor that another is
+// wanted.
+TEST(GuardSession, ASleeperIsFreedByTheNextStart) {
+  SessionFolder ended = MakeSession(GuardPlan(SlowHabit(), 1'000'000'000).Bytes());
+  FedLoop loop(ended.path());
+  const auto counters = [&](const SessionFolder& session) {
+    const auto process = GuardedProcess::Open(session.path(), loop.pid());
+    return process.ok() ? process.value().Counters() : ProcessCounters();
+  };
+  ASSERT_TRUE(loop.FeedUntil([&] { return counters(ended).units > 5; }));
+  usleep(100'000);
+  ASSERT_TRUE(ended.Want(wire::kRemove).ok());
+  EXPECT_FALSE(counters(ended).ended);
+  SessionFolder next = MakeSession(GuardPlan(SlowHabit(), 1'000'000'000).Bytes());
+  const auto started = InjectRuntime(loop.pid(), kLibrary, next.path());
+  ASSERT_TRUE(started.ok()) << started.error().ToString();
+  EXPECT_EQ(started.value().start_result, 0u);
+  EXPECT_TRUE(counters(ended).ended);
+  ASSERT_TRUE(loop.FeedUntil([&] { return counters(next).units > 5; }));
+  // The same with a session that has ended: only the freeing.
+  usleep(100'000);
+  ASSERT_TRUE(next.Want(wire::kRemove).ok());
+  ASSERT_EQ(setenv("CULPRIT_GUARD_RUNTIME", kLibrary.c_str(), 1), 0);
+  EXPECT_EQ(ReleaseSleepers(next.path()), 0u);
+  ASSERT_EQ(unsetenv("CULPRIT_GUARD_RUNTIME"), 0);
+  EXPECT_TRUE(counters(next).ended);
+  loop.Feed(50);
+  EXPECT_TRUE(loop.EndsWell());
+}
+
+TEST(GuardSession, AThreadThatWaitsKeepsNoSamples) {
+  HandPlan plan = GuardPlan(SlowHabit(), 1'000'000'000);
+  plan.header.sample_every = 1;
+  const SessionFolder session = MakeSession(plan.Bytes());
+  FedLoop loop(session.path());
+  Result<GuardedProcess> process = Error{.message = "not yet"};
+  ASSERT_TRUE(loop.FeedUntil([&] {
+    process = GuardedProcess::Open(session.path(), loop.pid());
+    return process.ok() && process.value().Counters().units > 5;
+  }));
+  usleep(200'000);
+  uint64_t samples = 0;
+  RingSink sink;
+  sink.samples = [&](std::span<const wire::Sample> some) { samples += some.size(); };
+  process.value().Drain(sink);
+  samples = 0;
+  loop.Feed(1);  // a lone unit, and then nothing
+  for (int i = 0; i < 500 && samples == 0; ++i) {
+    usleep(10'000);
+    process.value().Drain(sink);
+  }
+  EXPECT_GT(samples, 0u);
   EXPECT_TRUE(loop.EndsWell());
 }
 

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "base/file.h"
+#include "causality/evidence_codec.h"
+#include "episode/syscall_trace.h"
 #include "foreign_samples.h"
 #include "guard/learn.h"
 #include "guard/plan_builder.h"
@@ -22,8 +24,12 @@
 #include "import/etl_image_builder.h"
 #include "import/ring_buffer_sample.h"
 #include "import/uftrace_builder.h"
+#include "scale/profile_part_codec.h"
+#include "stackmine/evidence_codec.h"
 #include "trace/random_trace.h"
 #include "trace/trace_writer.h"
+#include "waitgraph/timelines.h"
+#include "waitgraph/timelines_random.h"
 
 namespace {
 
@@ -183,12 +189,41 @@ Seeds UsdtNotesSeeds() {
   return {"\x01"s + head + std::string(24, '\x01') + "db\0start\0"s + std::string(3, '\0')};
 }
 
+Seeds MineEvidenceSeeds() {
+  Seeds seeds;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    const trace::Trace made = waitgraph::RandomSchedule({.seed = seed, .steps = 60}).Make();
+    seeds.push_back(EncodeEvidence(stackmine::ReduceTrace(waitgraph::Timelines(made), "t", {})));
+  }
+  return seeds;
+}
+
+Seeds CausesEvidenceSeeds() {
+  Seeds seeds;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    const trace::Trace made = waitgraph::RandomSchedule({.seed = seed, .steps = 60}).Make();
+    seeds.push_back(EncodeEvidence(causality::ExtractTrace(waitgraph::Timelines(made), "t", {})));
+  }
+  return seeds;
+}
+
+Seeds ProfilePartSeeds() {
+  episode::SyscallTrace made;
+  made.Call("t", "read", 10, 1, "app!main;app!Fill");
+  made.Call("t", "write", 20, 1, "app!main");
+  made.Call("u", "read", 30, 1, "app!main;app!Fill");
+  episode::ProfileBuilder builder({});
+  builder.Add(made.small.Reader());
+  return {scale::EncodeProfilePart(builder.TakePart())};
+}
+
 struct Row {
   std::string_view target;
   Seeds (*make)();
 };
 constexpr Row kRows[] = {
     {"archive_fuzz", ArchiveSeeds},
+    {"causes_evidence_fuzz", CausesEvidenceSeeds},
     {"ctf_fuzz", CtfSeeds},
     {"elf_file_fuzz", ElfSeeds},
     {"etl_fuzz", EtlSeeds},
@@ -199,12 +234,14 @@ constexpr Row kRows[] = {
     {"frame_ranges_fuzz", FrameRangesSeeds},
     {"ftrace_text_fuzz", FtraceTextSeeds},
     {"jfr_fuzz", JfrSeeds},
+    {"mine_evidence_fuzz", MineEvidenceSeeds},
     {"perf_data_fuzz", PerfDataSeeds},
     {"perf_script_fuzz", PerfScriptSeeds},
     {"perfetto_fuzz", PerfettoSeeds},
     {"plan_view_fuzz", PlanSeeds},
     {"pprof_fuzz", PprofSeeds},
-    {"profile_file_fuzz", ProfileSeeds},
+    {"guard_profile_file_fuzz", ProfileSeeds},
+    {"profile_part_fuzz", ProfilePartSeeds},
     {"ring_buffer_fuzz", RingBufferSeeds},
     {"scap_fuzz", ScapSeeds},
     {"strace_fuzz", StraceSeeds},

@@ -106,12 +106,16 @@ TEST(RecordProbes, WhoJoinsACgroupLaterIsRecorded) {
   const TestFolder folder;
   const std::string group = MakeCgroup();
   if (group.empty()) GTEST_SKIP() << "no cgroup can be made here";
-  // It joins half a second after the recording began, and then makes a child.
-  folder.Write("join.sh", "sleep 0.5; echo $$ > " + group + "/cgroup.procs; sleep 0.4; exec " +
-                              ProgramPath("timer_sleep"));
-  const cli::ShellOutcome ran = cli::RunShell(
-      "sh " + folder / "join.sh" + " > /dev/null & " + CULPRIT_BINARY +
-      " record --budget 0 --for 3s --cgroup " + group + " -o " + folder / "t.ctrace" + "; wait");
+  // It joins about a second after the recording began, and then makes children until
+  // it is ended.
+  folder.Write("join.sh", "until [ -e " + folder / "t.ctrace" +
+                              " ]; do sleep 0.1; done; sleep 1; " + "echo $$ > " + group +
+                              "/cgroup.procs; sleep 0.4; while :; do " +
+                              ProgramPath("timer_sleep") + "; done");
+  const cli::ShellOutcome ran =
+      cli::RunShell("sh " + folder / "join.sh" + " > /dev/null & joins=$!; " + CULPRIT_BINARY +
+                    " record --budget 0 --for 4s --cgroup " + group + " -o " + folder / "t.ctrace" +
+                    "; kill $joins; wait; sleep 1");
   cli::RunShell("rmdir " + group);
   const auto trace = trace::ReadTrace(folder / "t.ctrace");
   ASSERT_TRUE(trace.ok()) << ran.text;

@@ -54,7 +54,7 @@ int WaitFor(pid_t pid) {
 // Its socket says that it has begun.
 bool WaitUntilItRecords(pid_t pid) {
   const std::string socket = "/run/culprit/record-" + std::to_string(pid) + ".sock";
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 3000; ++i) {
     if (access(socket.c_str(), F_OK) == 0) return true;
     usleep(20'000);
   }
@@ -86,7 +86,7 @@ TEST(RecordProgram, KilledItLeavesAReadableFileAndAnUnharmedCommand) {
   const std::string path = folder / "t.ctrace";
   const pid_t recorder = StartRecorder({"record", "-o", path, "--budget", "0", "--", "sh", "-c",
                                         "while :; do ls / >/dev/null; done"});
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 3000; ++i) {
     std::error_code code;
     if (std::filesystem::exists(path, code) && std::filesystem::file_size(path, code) > 4096) break;
     usleep(20'000);

@@ -76,12 +76,14 @@ Deviations CheckWait(const RecordedProgram& recorded, const json& told) {
   EXPECT_TRUE(thread.valid()) << told;
   if (!thread.valid()) return {};
   const Event* wait = WaitWithin(recorded, thread, told);
+  const int64_t due_ns = told["wake_ns"].get<int64_t>() - told["from_ns"].get<int64_t>();
+  // Who comes after the wake-up, on a busy machine, has nothing to wait for.
+  if (wait == nullptr && due_ns <= 0) return {};
   if (wait == nullptr) return {"no wait for " + told.dump()};
   EXPECT_TRUE(!kSeesCallersOfLibc || recorded.HasFrame(wait->stack, told["in"]))
       << told << ": " << dictionary.StackText(wait->stack);
   EXPECT_TRUE(HasItsUnwait(recorded, *wait)) << told;
   Deviations deviations;
-  const int64_t due_ns = told["wake_ns"].get<int64_t>() - told["from_ns"].get<int64_t>();
   if (!IsBy(recorded, *wait, told["by"])) {
     deviations.push_back("ended by " + dictionary.ThreadLabel(wait->peer) + ": " + told.dump());
   } else if (wait->end_ns() < told["wake_ns"]) {

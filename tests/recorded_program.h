@@ -95,7 +95,7 @@ using Deviations = std::vector<std::string>;
 
 inline void RecordUntilRight(const std::string& command,
                              const std::function<Deviations(const RecordedProgram&)>& check) {
-  constexpr int kAttempts = 3;
+  constexpr int kAttempts = 5;
   for (int attempt = 1;; ++attempt) {
     const RecordedProgram recorded = RecordProgram(command);
     ASSERT_EQ(recorded.code, 0) << recorded.notes;

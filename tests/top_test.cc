@@ -59,11 +59,16 @@ TEST(TopProgram, PlainBlocksWhereThereIsNoTerminal) {
 
 TEST(TopProgram, SigintEndsItWithCodeZero) {
   SKIP_IF_IT_CANNOT_RECORD();
-  const cli::ShellOutcome ran =
-      cli::RunShell(std::string("timeout -s INT 3 ") + CULPRIT_BINARY + " top --interval 500ms");
-  // What timeout says when it had to.
-  EXPECT_EQ(ran.code, 124);
-  EXPECT_NE(ran.text.find("the whole system"), std::string::npos) << ran.text;
+  // A busy machine needs longer until there is something to see.
+  cli::ShellOutcome ran;
+  for (const char* seconds : {"3", "10", "30"}) {
+    ran = cli::RunShell(std::string("timeout -s INT ") + seconds + " " + CULPRIT_BINARY +
+                        " top --interval 500ms");
+    // What timeout says when it had to.
+    EXPECT_EQ(ran.code, 124);
+    if (ran.text.find("the whole system") != std::string::npos) return;
+  }
+  ADD_FAILURE() << ran.text;
 }
 
 TEST(TopProgram, WithoutPermissionItSaysWhatIsMissing) {

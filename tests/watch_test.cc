@@ -26,7 +26,8 @@ TEST(Watch, ASlowUnitBecomesANamedFinding) {
   const std::string socket = folder / "socket";
   const std::string state = folder / "state";
   Background watch(std::string(CULPRIT_BINARY) + " watch --train-for 8s --flight 5s --state " +
-                       state + " --sample-every 20 -- " + GuardServer() + " loop " + socket,
+                       state + " --sample-every 20 -- env LAUNCHED=1 " + GuardServer() + " loop " +
+                       socket,
                    folder / "out", folder / "err");
   Load load(socket);
   for (int i = 0; i < 600 && FileText(folder / "err").find("watching process") == std::string::npos;
@@ -52,8 +53,8 @@ TEST(Watch, ASlowUnitBecomesANamedFinding) {
     GTEST_SKIP() << "this machine does not permit recording";
   }
 
-  EXPECT_NE(FileText(folder / "out").find("PlantedSpin"), std::string::npos)
-      << FileText(folder / "out");
+  EXPECT_NE(FileText(folder / "err").find("PlantedSpin"), std::string::npos)
+      << FileText(folder / "err");
   const json traces = Culprit({"corpus", "list", state + "/corpus", "--json"});
   ASSERT_TRUE(traces.contains("traces")) << FileText(folder / "err");
   ASSERT_GE(traces["traces"].size(), 1u) << FileText(folder / "err");
@@ -64,10 +65,60 @@ TEST(Watch, ASlowUnitBecomesANamedFinding) {
   std::string frames;
   for (const json& item : inbox["items"]) {
     EXPECT_EQ(item["standing"], "new");
-    frames += item["common"].dump();
+    frames += item["common"].dump() + item["chain"].dump();
   }
   EXPECT_NE(frames.find("PlantedSpin"), std::string::npos) << inbox.dump(2);
   EXPECT_TRUE(std::filesystem::is_empty(state + "/dumps"));
+}
+
+// Waits until a file has the text; false after two minutes.
+bool Says(const std::string& path, const std::string& text) {
+  for (int i = 0; i < 1200; ++i) {
+    if (FileText(path).find(text) != std::string::npos) return true;
+    usleep(100'000);
+  }
+  return false;
+}
+
+TEST(Watch, AKilledOneIsFollowedByTheNext) {
+  SKIP_WITHOUT_RUNTIME();
+  if (geteuid() != 0) GTEST_SKIP() << "recording needs root";
+  const TestFolder folder;
+  const std::string socket = folder / "socket";
+  const std::string state = folder / "state";
+  Background server(GuardServer() + " loop " + socket, folder / "server.out",
+                    folder / "server.err");
+  Load load(socket);
+  usleep(500'000);
+  const std::string watch = std::string(CULPRIT_BINARY) + " watch --train-for 6s --state " + state +
+                            " --attach " + std::to_string(server.pid());
+  {
+    Background first(watch, folder / "out1", folder / "err1");
+    ASSERT_TRUE(Says(folder / "err1", "watching process")) << FileText(folder / "err1");
+    first.Signal(SIGKILL);
+    first.Wait(30);
+  }
+  // What it had dumped and not taken in.
+  std::filesystem::create_directories(state + "/dumps");
+  ASSERT_TRUE(RunProgram({CULPRIT_BINARY, "synth", "--traces", "1", "-o", folder / "synth"},
+                         std::chrono::minutes(1))
+                  .ok());
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "synth/traces")) {
+    if (entry.path().extension() != ".ctrace") continue;
+    std::filesystem::copy_file(entry.path(), state + "/dumps/9-1.ctrace");
+  }
+  Background second(watch, folder / "out2", folder / "err2");
+  ASSERT_TRUE(Says(folder / "err2", "watching process")) << FileText(folder / "err2");
+  EXPECT_NE(FileText(folder / "err2").find("a watch that was killed"), std::string::npos);
+  EXPECT_EQ(FileText(folder / "err2").find("learning"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(state + "/dumps/9-1.ctrace"));
+  const json traces = Culprit({"corpus", "list", state + "/corpus", "--json"});
+  ASSERT_TRUE(traces.contains("traces"));
+  EXPECT_EQ(traces["traces"][0]["name"], "left-9-1");
+  second.Signal(SIGTERM);
+  ASSERT_TRUE(second.Wait(120).has_value()) << FileText(folder / "err2");
+  const Client client(socket);
+  EXPECT_TRUE(client.Ask('A'));
 }
 
 TEST(Watch, ASecondOneOfTheSameFolderIsRefused) {

@@ -28,7 +28,7 @@ import zlib
 from typing import Any, Callable
 
 import loads
-from servers import Apache, Lighttpd, Mariadb, Memcached, Nginx, Postgres, Redis, Sqlite
+from servers import Apache, Lighttpd, Mariadb, Memcached, Nginx, Postgres, Python, Redis, Sqlite
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,6 +128,12 @@ def slow_log(server):
 def quick_log(server):
     server.log_reader.bytes_a_second = 0
 
+
+# ---- an application in Python
+
+PAGES = loads.http(['/a', '/bb', '/search/aab', '/ccc', '/dddd'], keep=5)
+PYTHON = {'server': Python, 'late': True, 'normal': PAGES, 'seen_by': ('inference', 'mining'),
+          'other': loads.http(['/eeeee', '/search/aaaab', '/ffffff'], keep=1)}
 
 # ---- memcached
 
@@ -309,6 +315,11 @@ ALL = [
          loops=('secure_read', 'secure_raw_read', 'pq_getbyte'), fix=('secure_read',)),
     Case('mariadb-receive-again', **MARIADB, late=True, fault={'receive_again': 20},
          loops=('*vio_read*', '*my_net_read*'), fix=('*vio_read*',)),
+    # Interpreted, by the probes of the interpreter.
+    Case('python-lock', **PYTHON, spoil=Python.leave_lock, mend=Python.remove_lock,
+         loops=('py::acquire_lock:*',), fix=('py::acquire_lock:*',)),
+    Case('python-templates', **PYTHON, wrong={'check_every': 1}, loops=('py::check_templates:*',),
+         fix=('py::do_GET:*', 'py::check_templates:*')),
 ]
 
 BY_NAME = {case.name: case for case in ALL}

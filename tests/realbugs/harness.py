@@ -104,6 +104,7 @@ class Server:
     needs = ()        # and these
     user = None       # who it runs as; nobody in particular: whoever runs this
     stop_signal = signal.SIGTERM
+    profile_flags = ()  # of the recordings that a profile is made of
 
     def __init__(self, session, **settings):
         self.session = session

@@ -6,6 +6,7 @@ record_case() writes into a folder, with system calls and user stacks:
     staging[-N].ctrace    what the profile is made of
     normal.ctrace         the healthy load, the side to compare with
     again, more, other    the same load again, with twice the clients, another healthy one
+    other-again           that once more, to be held against both normal and other
     buggy.ctrace          the bad time
 
 Inference never looks at the stacks of a trace when it ranks; they give a verdict of
@@ -24,7 +25,7 @@ import time
 from drive import Drive
 from harness import Failed, wait_until
 
-HEALTHY = ('again', 'more', 'other')
+HEALTHY = ('again', 'more', 'other', 'other-again')
 
 
 def answers(recorder):
@@ -58,8 +59,8 @@ class Culprit:
                               check=False, capture_output=True, text=True)
         return None if done.returncode == 0 else done.stderr.strip().splitlines()[0]
 
-    def _start_recorder(self, pids, path, log):
-        flags = [word for pid in pids for word in ('--pid', str(pid))]
+    def _start_recorder(self, pids, path, log, more):
+        flags = [*more, *[word for pid in pids for word in ('--pid', str(pid))]]
         if os.path.exists(path):
             os.remove(path)
         with open(log, 'wb') as said:
@@ -69,12 +70,12 @@ class Culprit:
                    lambda: recorder.poll() is not None or answers(recorder.pid))
         return recorder
 
-    def record(self, server, path, load):
+    def record(self, server, path, load, flags=()):
         """Records the server's processes while load() runs; what load() returned."""
         log = path + '.log'
         # A process that is about to end when they are listed is tried without.
         for _ in range(5):
-            recorder = self._start_recorder(server.processes(), path, log)
+            recorder = self._start_recorder(server.processes(), path, log, flags)
             if recorder.poll() is None:
                 break
             time.sleep(0.3)
@@ -95,7 +96,8 @@ def record_case(culprit, session, case, folder, seconds, brief=False):
     said = {}
     with Drive(session, case) as drive:
         def record(name, load):
-            tally = culprit.record(drive.server, os.path.join(folder, name + '.ctrace'), load)
+            flags = drive.server.profile_flags if name.startswith('staging') else ()
+            tally = culprit.record(drive.server, os.path.join(folder, name + '.ctrace'), load, flags)
             said[name] = {'text': str(tally), 'mean_ms': tally.mean_ms(), 'requests': len(tally.latencies)}
         record('staging', lambda: drive.profiled(seconds))
         record('normal', lambda: drive.healthy(case.normal, seconds))
@@ -103,6 +105,7 @@ def record_case(culprit, session, case, folder, seconds, brief=False):
         if not brief:
             record('more', lambda: drive.healthy(case.normal, seconds, 2))
             record('other', lambda: drive.healthy(case.other, seconds))
+            record('other-again', lambda: drive.healthy(case.other, seconds))
         with drive.trouble() as load:
             record('buggy', lambda: load(drive.server, seconds))
         if case.staged:
@@ -126,6 +129,10 @@ def place(rows, wanted):
     return 0
 
 
+def rows_of(case, answer):
+    return answer['time'] if case.expect == 'time' else answer['functions']
+
+
 def judge_case(culprit, case, folder):
     """What inference says of the recordings, as a dictionary."""
     def trace(name):
@@ -134,19 +141,24 @@ def judge_case(culprit, case, folder):
     profile = os.path.join(folder, 'app.cprof')
     _, profile_s = culprit.run('profile', *staging, '--force', '-o', profile)
 
-    def infer(name, *flags):
-        text, seconds = culprit.run('infer', trace(name), '--profile', profile, '--against', trace('normal'),
-                                    '--json', *flags)
+    # All kinds of healthy work that were recorded; the same load alone for comparison.
+    one = [trace('normal')]
+    usual = one + [trace('other')] if os.path.exists(trace('other')) else one
+
+    def infer(name, *flags, normals=one):
+        against = [word for path in normals for word in ('--against', path)]
+        text, seconds = culprit.run('infer', trace(name), '--profile', profile, *against, '--json', *flags)
         return json.loads(text), seconds
-    answer, infer_s = infer('buggy')
+    answer, infer_s = infer('buggy', normals=usual)
+    alone, _ = infer('buggy')
     paper, _ = infer('buggy', '--method', 'paper')
-    rows = answer['time'] if case.expect == 'time' else answer['functions']
+    rows = rows_of(case, answer)
     oracle = answer['stacks'] if case.expect != 'time' else []
     loops = case.loops or tuple(names_of(oracle[0]) if oracle else ())
     result = {
         'case': case.name, 'half': case.half, 'expect': case.expect, 'profiled': answer['profiled'],
         'named': answer['named'], 'rows': len(answer['functions']), 'first': rows[0]['function'] if rows else '',
-        'loop': place(rows, loops), 'fix': place(rows, case.fix), 'paper': place(paper['functions'], loops),
+        'loop': place(rows, loops), 'alone': place(rows_of(case, alone), loops), 'fix': place(rows, case.fix), 'paper': place(paper['functions'], loops),
         'unknown': place(answer['functions'], ['[[]not in profile]']),
         'oracle': place(answer['functions'], names_of(oracle[0])) if oracle else 0,
         'oracle_first': oracle[0]['function'] if oracle else '',
@@ -157,7 +169,7 @@ def judge_case(culprit, case, folder):
         if not os.path.exists(trace(name)):
             result[name] = None
             continue
-        healthy, _ = infer(name)
+        healthy, _ = infer(name, normals=usual if name == 'other-again' else one)
         result[name] = len(healthy['functions'])
         result[name + '_first'] = [row['function'] for row in healthy['functions'][:3]]
         result[name + '_warned'] = bool(healthy['warnings'])

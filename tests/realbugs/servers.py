@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-from harness import Failed, Server, can_connect
+from harness import HERE, Failed, Server, can_connect
 
 
 class SlowReader(threading.Thread):
@@ -261,6 +261,35 @@ class Mariadb(Server):
         done = subprocess.run(self.client('-e', '; '.join(statements)), check=False, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failed(f'mariadb: {done.stderr[-300:]}')
+
+
+class Python(Server):
+    """A web application in Python; its functions are known by the interpreter's probes."""
+
+    program = '/usr/bin/python3'
+    profile_flags = ('--functions', 'python=/usr/bin/python3')
+
+    @classmethod
+    def missing(cls):
+        if super().missing():
+            return super().missing()
+        with open(cls.program, 'rb') as file:
+            return [] if b'function__entry' in file.read() else ['a python3 with probes']
+
+    def set_up(self):
+        self.write('counter', '0')
+        for i in range(40):
+            self.write(f'templates/t{i}.html', '<p>{count}</p>' + 'x' * 50 * i)
+
+    def command(self):
+        return [self.program, os.path.join(HERE, 'python_server.py'), str(self.port), self.folder,
+                str(self.settings.get('check_every', 50))]
+
+    def leave_lock(self):
+        self.write('counter.lock', '')
+
+    def remove_lock(self):
+        os.remove(self.path('counter.lock'))
 
 
 class Sqlite(Server):

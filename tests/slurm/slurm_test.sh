@@ -6,7 +6,7 @@
 #
 #   slurm_test.sh CASE...    CULPRIT names the program; exit code 77: cannot run here
 #
-# Cases: identical, host-dies, link-cut, damaged-output, full-disk,
+# Cases: identical, commands, host-dies, link-cut, damaged-output, full-disk,
 # controller-restarts, stopped, killed
 set -euo pipefail
 
@@ -110,6 +110,42 @@ case_identical() {
   [[ $(grep -c ' map ' "$work/begun") -eq $shards ]] || fail "not every shard ran once"
   [[ $(cut -d' ' -f1 "$work/begun" | sort -u | wc -l) -ge 3 ]] || fail "the work was not spread"
   "$culprit" shard status "$work/run" >/dev/null || fail "status says that it is not whole"
+}
+
+# A corpus of system calls with stacks, as strace -f -ttt -T -k prints them.
+make_calls() {
+  local trace call
+  for trace in 1 2 3 4 5 6; do
+    for call in $(seq 40); do
+      printf '%d 1700000000.%06d %s(3, "x", 1) = 1 <0.000010>\n' $((100 + call % 3)) $((call * 100)) \
+        "$([[ $((call % (trace + 1))) -eq 0 ]] && echo write || echo read)"
+      printf ' > /usr/lib/libc.so.6(__x+0x14) [0xe1234]\n > /bin/app(f%d+0x8) [0x8%d0]\n' $((call % 5)) $((call % 5))
+      printf ' > /bin/app(main+0x20) [0x720]\n'
+    done >"$work/calls$trace.strace"
+    "$culprit" import "$work/calls$trace.strace" -o "$work/calls" >/dev/null 2>&1
+  done
+}
+
+# as_slurm COMMAND...: through the hosts, in a run folder of its own.
+as_slurm() {
+  rm -rf "$work/run"
+  on_head "$culprit" "$@" --engine slurm --run "$work/run" --shards 4 --program "$work/worker" \
+    2>"$work/commands.err"
+}
+
+case_commands() {
+  fresh 0
+  cd "$work"
+  local command
+  for command in mine impact contrast; do
+    "$culprit" "$command" fleet --json --no-summaries >plain-command.json 2>plain-command.err
+    as_slurm "$command" fleet --json --no-summaries >"$command.json" || fail "$command failed"
+    cmp plain-command.json "$command.json" || fail "$command prints something else"
+  done
+  make_calls
+  "$culprit" profile calls -o plain.cprof >/dev/null 2>&1 || fail "there is no profile to compare with"
+  as_slurm profile calls -o slurm.cprof >/dev/null || fail "profile failed"
+  cmp plain.cprof slurm.cprof || fail "the profile differs"
 }
 
 case_host_dies() {
