@@ -160,7 +160,7 @@ do_test() {
 }
 
 do_test-long() {
-  need build test realbugs
+  need build test realbugs recording guards
   build_preset release build all
   ctest --test-dir build -L long --verbose
 }

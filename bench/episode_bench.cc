@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
   for (const Method method : {Method::kExcess, Method::kPaper}) {
     const Timer timer;
     const Inference inference =
-        Infer(profile, log, &normal, nullptr, {.method = method, .jobs = jobs});
+        Infer(profile, log, {&normal, 1}, nullptr, {.method = method, .jobs = jobs});
     Show(method == Method::kExcess ? "infer, by excess" : "infer, by the paper", timer.Taken(),
          std::to_string(inference.units.units.size()) + " units, " +
              std::to_string(inference.anomalies.abnormal) + " abnormal; first: " +

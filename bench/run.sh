@@ -65,6 +65,17 @@ fi
 if wanted episode; then
   echo; echo "== episode: 5.3 M system calls"
   measured build-bench/episode_bench
+  if command -v redis-benchmark >/dev/null && [[ $EUID == 0 ]]; then
+    echo; echo "== episode: profile of redis-server under redis-benchmark"
+    redis-server --port 18500 --save '' --dir "$work" >/dev/null &
+    server=$!
+    until redis-cli -p 18500 ping >/dev/null 2>&1; do sleep 0.2; done
+    timeout 15 redis-benchmark -p 18500 -n 1000000 -q >/dev/null &
+    "$culprit" record --syscalls --budget 0 -F 0 --for 15s --pid "$server" -o "$work/redis.ctrace" 2>/dev/null
+    wait $! || true
+    kill "$server"
+    measured "$culprit" profile "$work/redis.ctrace" -o "$work/redis.cprof"
+  fi
 fi
 
 if wanted report; then

@@ -20,15 +20,26 @@ scale_bench=${SCALE_BENCH:-$root/build-bench/scale_bench}
 mkdir -p "$folder"
 export CULPRIT_SIGNATURES=$folder/no-signatures.json
 
+# Bytes that this shell and the commands it waited for have read, cached or not.
+bytes_read() {
+  local key value
+  while read -r key value; do
+    [[ $key == rchar: ]] && read_so_far=$value
+  done <"/proc/$$/io"
+}
+
 # measured WHAT COMMAND...: wall, CPU, peak memory, and what was read from files,
 # cached or not. Standard output goes to $folder/out, its hash is printed.
 measured() {
-  local what=$1
+  local what=$1 before
   shift
+  bytes_read
+  before=$read_so_far
   command time -o "$folder/figures" -f '%e %U %S %M' "$@" >"$folder/out" 2>"$folder/err" ||
     { tail -n 5 "$folder/err" >&2; return 1; }
-  awk -v what="$what" -v hash="$(sha256sum <"$folder/out" | cut -c 1-10)" '{
-    printf "  %-44s %8.1f s wall %8.1f s CPU %7.0f MB peak   %s\n", what, $1, $2 + $3, $4 / 1024, hash
+  bytes_read
+  awk -v what="$what" -v hash="$(sha256sum <"$folder/out" | cut -c 1-10)" -v bytes=$((read_so_far - before)) '{
+    printf "  %-44s %8.1f s wall %8.1f s CPU %7.0f MB peak %9.1f MB read   %s\n", what, $1, $2 + $3, $4 / 1024, bytes / 1e6, hash
   }' "$folder/figures"
 }
 
@@ -63,6 +74,7 @@ study() {
   echo "  $(traces "$corpus") traces, $(bytes "$corpus/traces") bytes"
   three "$corpus" analyze analyze -o "$folder/report.html"
   summaries "$corpus"
+  measured "analyze, with summaries, --memory 128MB" "$culprit" analyze -o "$folder/report.html" "$corpus" --json --memory 128MB
   if [[ $like == drivers ]]; then
     "$culprit" corpus trim "$corpus" >/dev/null
     measured "impact, cold" "$culprit" impact "$corpus" --component '*.sys' --json

@@ -4,13 +4,15 @@
 //   scale_bench CORPUS [TRACES]
 //
 // Over the first TRACES traces of the corpus (all, if not given), on one core, CPU
-// time: reading and decoding the files (what any analysis must pay at least); time
+// time: the bytes from the files and the zstd frames in them (no program can do with
+// less); reading and decoding the files (what any analysis must pay at least); time
 // lines, which both kinds of evidence share; extraction of each; encoding and sealing summaries;
 // opening and decoding them; adding up. And what the summaries and the sums take in bytes.
 // Extraction as a share of the decoding rate is the time to decode over the time
 // to decode and extract.
 #include <malloc.h>
 #include <sys/resource.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -20,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "causality/evidence_codec.h"
 #include "corpus/corpus.h"
 #include "corpus/sealed_bytes.h"
@@ -91,6 +94,57 @@ void Print(const Kind& kind, double decode_s, double lines_s, uint64_t traces) {
               static_cast<double>(kind.raw_bytes) / static_cast<double>(traces) * 1e-3);
 }
 
+// What every reader of the files pays: their bytes, and the zstd frames in them.
+class Floor {
+ public:
+  void Add(const std::string& path) {
+    reading_.Start();
+    const auto bytes = culprit::ReadWholeFile(path);
+    reading_.Stop();
+    if (!bytes.ok()) return;
+    bytes_ += bytes.value().size();
+    for (std::string_view rest = bytes.value(); !rest.empty();) {
+      const size_t at = rest.find(kFrameMagic);
+      if (at == std::string_view::npos) break;
+      rest.remove_prefix(at);
+      const size_t length = ZSTD_findFrameCompressedSize(rest.data(), rest.size());
+      const bool whole = ZSTD_isError(length) == 0 && Unpack(rest.substr(0, length));
+      rest.remove_prefix(whole ? length : kFrameMagic.size());
+    }
+  }
+  double seconds() const { return reading_.seconds() + unpacking_.seconds(); }
+
+  void Print(double decode_s, double all_s) const {
+    std::printf("bytes and zstd  %7.2f s: %.1f MB read %.2f s, unpacked to %.1f MB %.2f s\n",
+                seconds(), static_cast<double>(bytes_) * 1e-6, reading_.seconds(),
+                static_cast<double>(raw_bytes_) * 1e-6, unpacking_.seconds());
+    std::printf("                %.0f %% of reading and decoding, %.0f %% of all below\n",
+                100 * seconds() / decode_s, 100 * seconds() / all_s);
+  }
+
+ private:
+  static constexpr std::string_view kFrameMagic = "\x28\xb5\x2f\xfd";
+  static constexpr unsigned long long kMostRaw = 1ULL << 30;
+
+  bool Unpack(std::string_view frame) {
+    const unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
+    if (size > kMostRaw) return false;  // the two values for errors too
+    raw_.resize(size);
+    unpacking_.Start();
+    const size_t got = ZSTD_decompress(raw_.data(), raw_.size(), frame.data(), frame.size());
+    unpacking_.Stop();
+    if (ZSTD_isError(got) != 0) return false;
+    raw_bytes_ += got;
+    return true;
+  }
+
+  Stopwatch reading_;
+  Stopwatch unpacking_;
+  std::string raw_;
+  uint64_t bytes_ = 0;
+  uint64_t raw_bytes_ = 0;
+};
+
 int Run(const std::string& folder, uint64_t most) {
   auto corpus = culprit::corpus::Corpus::Open(folder);
   if (!corpus.ok()) {
@@ -101,6 +155,8 @@ int Run(const std::string& folder, uint64_t most) {
   if (!listed.ok()) return 1;
   std::vector<culprit::corpus::TraceRow> rows = std::move(listed).value();
   rows.resize(std::min<size_t>(rows.size(), most));
+  Floor floor;
+  for (const culprit::corpus::TraceRow& row : rows) floor.Add(corpus.value().TracePath(row));
   Stopwatch reading;
   Stopwatch lines;
   Kind mine{.name = "mine"};
@@ -112,7 +168,8 @@ int Run(const std::string& folder, uint64_t most) {
   const size_t heap_before = HeapBytes();
   for (const culprit::corpus::TraceRow& row : rows) {
     reading.Start();
-    auto trace = culprit::trace::ReadTrace(corpus.value().TracePath(row));
+    auto trace = culprit::trace::ReadTrace(corpus.value().TracePath(row),
+                                           culprit::trace::EventOrder::kByThread);
     reading.Stop();
     if (!trace.ok()) continue;
     events += trace.value().events.size();
@@ -137,6 +194,7 @@ int Run(const std::string& folder, uint64_t most) {
   Print(causes, reading.seconds(), lines.seconds(), rows.size());
   const double both =
       reading.seconds() + lines.seconds() + mine.extract.seconds() + causes.extract.seconds();
+  floor.Print(reading.seconds(), both);
   std::printf("both at once: %.1f M events/s, %.0f %% of decoding alone\n", m_events / both * 1e-6,
               100 * reading.seconds() / both);
   std::printf(

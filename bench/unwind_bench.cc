@@ -94,8 +94,8 @@ struct Round {
 };
 
 Round Measure(pid_t pid, bool tables) {
-  auto started =
-      BpfEngine::Start({.blocks = false, .sample_period_ns = 0, .unwind_tables = tables});
+  auto started = BpfEngine::Start(
+      {.blocks = false, .sample_period_ns = 0, .unwind_tables = tables, .remember_stacks = false});
   if (!started.ok()) return {};
   BpfEngine& engine = *started.value();
   if (!engine.AddTarget(pid).ok()) return {};

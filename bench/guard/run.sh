@@ -12,7 +12,9 @@
 # They listen on loopback or a socket file only and are ended with the script. A
 # machine with nothing else to do is needed; root for apache2, mariadb, postgres.
 # Without operands: 5 rounds of all, some twenty minutes. Prints a table: median
-# CPU per request, its ratio to none, hits per unit, alarms (slow units reported).
+# CPU per request, its ratio to none, hits per unit, alarms (slow units reported),
+# and how far units of one type differ: sigma / mean, the mean and the median of
+# the ten costliest types (of at least 100 samples), as table 5 of paper 002 has it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 culprit=$(realpath "${CULPRIT:-build-bench/culprit}")
@@ -25,7 +27,9 @@ seconds=${SECONDS_A_RUN:-10}
 
 work=$(mktemp -d)
 chmod 755 "$work"
+install -d -m 1777 "$work/out"  # servers of other users write their profiles there
 main=
+become=()
 finish() {
   [[ -z $main ]] || { kill "$main" 2>/dev/null && wait "$main" 2>/dev/null; } || true
   rm -rf "$work"
@@ -38,8 +42,8 @@ declare -A needs=(
   [mariadb]='mariadbd mariadb-install-db mariadb-admin sysbench' [postgres]='pgbench'
 )
 
-# ---- servers: NAME_prepare once; NAME_command sets `command`; NAME_up waits for it;
-# ---- NAME_load SECONDS prints the number of requests
+# ---- servers: NAME_prepare once; NAME_command sets `command`, and `become` if it is another
+# ---- user's; NAME_up says whether it is there; NAME_load SECONDS prints the number of requests
 
 redis_prepare() { :; }
 redis_command() { command=(redis-server --bind 127.0.0.1 --port 17401 --save '' --appendonly no --dir "$work"); }
@@ -47,8 +51,8 @@ redis_up() { redis-cli -p 17401 ping 2>/dev/null | grep -q PONG; }
 redis_load() {
   local end=$((SECONDS + $1)) n=0
   while ((SECONDS < end)); do
-    redis-benchmark -h 127.0.0.1 -p 17401 -c 20 -n 20000 -t set,get,incr,lpush,rpop,sadd,hset,zadd -q >/dev/null
-    n=$((n + 8 * 20000))
+    redis-benchmark -h 127.0.0.1 -p 17401 -c 20 -n 5000 -t set,get,incr,lpush,rpop,sadd,hset,zadd -q >/dev/null
+    n=$((n + 8 * 5000))
   done
   echo $n
 }
@@ -75,7 +79,7 @@ memcached_prepare() { :; }
 memcached_command() { command=(memcached -l 127.0.0.1 -p 17403 -t 2 -u nobody); }
 memcached_up() { timeout 1 bash -c '</dev/tcp/127.0.0.1/17403' 2>/dev/null; }
 memcached_load() {
-  memcaslap -s 127.0.0.1:17403 -T 1 -c 16 -t "$1s" 2>/dev/null | awk '/ops:/ {sub(".*ops: ", ""); print $1}' | tail -1
+  memcaslap -s 127.0.0.1:17403 -T 1 -c 16 -t "$1s" 2>/dev/null | awk '/Ops:/ {sub(".*Ops: ", ""); print $1}' | tail -1
 }
 
 apache2_prepare() {
@@ -130,7 +134,8 @@ postgres_prepare() {
 }
 postgres_command() {
   # setpriv, not su: guards come in by the environment.
-  command=(setpriv --reuid postgres --regid postgres --clear-groups "$pg_bin/postgres" -D "$work/pg" -k "$work/pg" -c listen_addresses=)
+  become=(setpriv --reuid postgres --regid postgres --clear-groups)
+  command=("$pg_bin/postgres" -D "$work/pg" -k "$work/pg" -c listen_addresses=)
 }
 postgres_up() {
   psql -h "$work/pg" -U postgres -c 'select 1' >/dev/null 2>&1 || return 1
@@ -145,8 +150,9 @@ postgres_load() {
 # ---- measuring
 
 wait_up() {
-  for _ in $(seq 300); do "$1_up" && return 0; sleep 0.1; done
+  for _ in $(seq 600); do "$1_up" && return 0; sleep 0.1; done
   echo "bench/guard: $1 does not come up" >&2
+  tail -5 "$work/$1".{log,*.summary} >&2 2>/dev/null || true
   return 1
 }
 
@@ -174,13 +180,19 @@ stop_main() {
   main=
 }
 
+# The first start, without guards, makes the databases: functions are traced under load only.
 train() {
   "$1_command"
-  "$culprit" guard train --force --for 40s --trace-for 8s -o "$work/$1.cguard" -- "${command[@]}" >"$work/$1.train" 2>&1 &
+  "${become[@]}" "${command[@]}" >"$work/$1.log" 2>&1 &
   main=$!
   wait_up "$1"
-  "$1_load" 50 >/dev/null 2>&1 || true
-  wait "$main" || { cat "$work/$1.train" >&2; return 1; }
+  stop_main
+  "${become[@]}" "$culprit" guard train --force --for 40s --trace-for 10s -o "$work/out/$1.cguard" -- \
+    "${command[@]}" >"$work/$1.log" 2>&1 &
+  main=$!
+  wait_up "$1"
+  while [[ -d /proc/$main ]]; do "$1_load" 3 >/dev/null 2>&1 || sleep 0.2; done
+  wait "$main" || { tail -20 "$work/$1.log" >&2; return 1; }
   main=
 }
 
@@ -188,9 +200,9 @@ train() {
 measure() {  # SERVER none|again|guard ROUND
   "$1_command"
   if [[ $2 == guard ]]; then
-    "$culprit" guard run "$work/$1.cguard" --launcher --json -- "${command[@]}" >"$work/$1.$3.json" 2>"$work/$1.$3.summary" &
+    "${become[@]}" "$culprit" guard run "$work/out/$1.cguard" --json -- "${command[@]}" >"$work/$1.$3.json" 2>"$work/$1.$3.summary" &
   else
-    "${command[@]}" >/dev/null 2>&1 &
+    "${become[@]}" "${command[@]}" >"$work/$1.log" 2>&1 &
   fi
   main=$!
   wait_up "$1"
@@ -205,13 +217,24 @@ measure() {  # SERVER none|again|guard ROUND
   awk -v t=$((after - before)) -v hz="$(getconf CLK_TCK)" -v n="$requests" 'BEGIN {printf "%.0f\n", t / hz * 1e9 / n}'
 }
 
+# The relative deviation (sigma / mean) within each of the ten costliest types, by mean.
+deviation() {
+  "$culprit" guard show --json "$work/out/$1.cguard" | python3 -c '
+import json, sys
+types = [t for t in json.load(sys.stdin)["types"] if t["samples"] >= 100]
+types = sorted(types, key=lambda t: -t["mean_ns"])[:10]
+shares = [100 * t["sigma_ns"] / t["mean_ns"] for t in types]
+print(f"{sum(shares) / len(shares):.1f} {sorted(shares)[len(shares) // 2]:.1f}" if shares else "- -")'
+}
+
 median() { sort -n | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
 
-printf '%-10s %14s %8s %8s %14s %8s\n' server 'none, ns/req' again guards 'hits per unit' alarms
+printf '%-10s %14s %8s %8s %14s %8s %17s\n' server 'none, ns/req' again guards 'hits per unit' alarms 'deviation, % (mid)'
 for server in "${servers[@]}"; do
   missing=
   for program in ${needs[$server]}; do command -v "$program" >/dev/null || missing+=" $program"; done
   if [[ -n $missing ]]; then echo "$server: left out, no$missing"; continue; fi
+  become=()
   "${server}_prepare"
   train "$server" || { echo "$server: training failed"; continue; }
   for kind in none again guard; do : >"$work/$server.$kind"; done
@@ -224,6 +247,6 @@ for server in "${servers[@]}"; do
   hits=$(sed -n 's/.*hits per unit *//p' "$work/$server".*.summary | median)
   alarms=$(cat "$work/$server".*.json | grep -c '"state"' || true)
   awk -v s="$server" -v n="$none" -v a="$(median <"$work/$server.again")" -v g="$(median <"$work/$server.guard")" \
-    -v h="$hits" -v l="$alarms" \
-    'BEGIN {printf "%-10s %14d %8.3f %8.3f %14s %8d\n", s, n, a / n, g / n, h, l}'
+    -v h="$hits" -v l="$alarms" -v d="$(deviation "$server")" \
+    'BEGIN {split(d, p, " "); printf "%-10s %14d %8.3f %8.3f %14s %8d %9s (%s)\n", s, n, a / n, g / n, h, l, p[1], p[2]}'
 done

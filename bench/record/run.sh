@@ -182,6 +182,25 @@ for workload in "${workloads[@]}"; do
   echo
   measured+=("$workload")
 done
+# As many waits a second as the machine can make, all recorded, with both stacks: what
+# is lost, and what a wait takes on disk.
+if command -v perf >/dev/null; then
+  start_recorder all
+  begin=$(date +%s%N)
+  pairs=()
+  for ((i = 0; i < $(nproc); ++i)); do
+    perf bench -f simple sched pipe -l 300000 >/dev/null &
+    pairs+=($!)
+  done
+  wait "${pairs[@]}"
+  end=$(date +%s%N)
+  stop_recorder storm all
+  echo
+  echo "all waits of $(nproc) pairs of processes that pass a byte to and fro, $(nproc) x 300000 times," \
+    "in $(((end - begin) / 1000000)) ms:"
+  sed 's/^ */  /' "$work/said-storm-all"
+  grep -q 'lost' "$work/said-storm-all" || echo "  nothing lost"
+fi
 for workload in "${measured[@]}"; do
   for engine in budget all; do
     echo; echo "$workload, ${label[$engine]}, last round:"
