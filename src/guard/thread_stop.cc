@@ -137,6 +137,8 @@ ThreadStop::ThreadStop(ThreadStop&& other) noexcept
 
 // A running thread cannot be let go, and one that we asked to stop will, however
 // late it gets a CPU: left alone, it would then stand still for ever.
+// Nothing is thrown but for want of memory, which ends the program.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 ThreadStop::~ThreadStop() {
   if (tid_ == 0) return;
   const auto id = static_cast<pid_t>(tid_);
