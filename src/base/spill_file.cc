@@ -2,6 +2,7 @@
 #include "base/spill_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -64,6 +65,18 @@ Status SpillFile::Append(const void* bytes, size_t count) {
   }
   size_ += count;
   return {};
+}
+
+Result<void*> SpillFile::Map(size_t bytes) {
+  // Without this a full disk would show as a signal at a store into the memory.
+  const int reserved = ::posix_fallocate(fd_, 0, static_cast<off_t>(bytes));
+  if (reserved != 0) {
+    errno = reserved;
+    return ErrnoError("reserve a temporary file in", folder_);
+  }
+  void* block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  if (block == MAP_FAILED) return ErrnoError("map a temporary file in", folder_);
+  return block;
 }
 
 Status SpillFile::ReadAt(uint64_t offset, void* to, size_t count) const {

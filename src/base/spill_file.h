@@ -30,6 +30,9 @@ class SpillFile {
   // Exactly `count` bytes, which must have been appended.
   Status ReadAt(uint64_t offset, void* to, size_t count) const;
   uint64_t size() const { return size_; }
+  // An empty file as `bytes` of memory, zero at first, whose room on disk is reserved.
+  // They outlive the SpillFile; munmap ends them, and with them the file.
+  Result<void*> Map(size_t bytes);
 
  private:
   SpillFile(int fd, std::string folder) : fd_(fd), folder_(std::move(folder)) {}
