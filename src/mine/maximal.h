@@ -44,7 +44,7 @@ struct MaximalOptions {
 struct MaximalResult {
   std::vector<Pattern> patterns;
   bool truncated = false;
-  std::string why;  // of the truncation
+  std::string why = {};  // of the truncation
 };
 
 MaximalResult MineMaximal(const WeightedSequences& sequences, const MaximalOptions& options);

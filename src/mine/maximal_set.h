@@ -29,6 +29,11 @@ class MaximalSet {
 
   void AddBatch(std::span<const Candidates> batch);
 
+  // Whether one of the patterns contains it, or is it; not empty.
+  bool Contains(std::span<const Item> sequence) const {
+    return Contained(sequence, Signature(sequence));
+  }
+
   size_t size() const { return patterns_.size(); }
   std::span<const Item> at(size_t i) const { return patterns_.at(i); }
   int64_t cost(size_t i) const { return costs_[i]; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -55,7 +56,7 @@ class SymbolNumbers {
 
  private:
   size_t count_ = 0;
-  std::vector<Symbol> distinct_;
+  LargeVector<Symbol> distinct_;
 };
 
 std::vector<int64_t> SymbolCosts(const WeightedSequences& input, const SymbolNumbers& numbers,
@@ -156,8 +157,51 @@ std::vector<Item> Chain(const Neighbours& neighbours, const std::vector<Symbol>&
   return numbers;
 }
 
+// What the branch of each item has to read: the items from it on, of all sequences
+// that hold it.
+std::vector<uint64_t> BranchSizes(const WeightedSequences& input, const SymbolNumbers& numbers,
+                                  const std::vector<Item>& items, size_t item_count, size_t jobs) {
+  const size_t parts = item_count > (size_t{1} << 18U) ? 1 : kParts;
+  std::vector<std::vector<uint64_t>> sizes(parts);
+  ForEachPart(input.size(), parts, jobs, [&](size_t part, size_t begin, size_t end) {
+    sizes[part].assign(item_count, 0);
+    std::vector<Item> sequence;
+    for (size_t i = begin; i < end; ++i) {
+      if (input.costs[i] == 0) continue;
+      sequence.clear();
+      for (const Symbol symbol : input.at(i)) {
+        const Item item = items[numbers.Of(symbol)];
+        if (item != kDropped) sequence.push_back(item);
+      }
+      std::ranges::sort(sequence, std::greater<>());
+      for (size_t at = 0; at < sequence.size(); ++at) {
+        const bool last = at + 1 == sequence.size() || sequence[at + 1] != sequence[at];
+        if (last) sizes[part][sequence[at]] += at + 1;
+      }
+    }
+  });
+  for (size_t part = 1; part < parts; ++part) {
+    std::ranges::transform(sizes[0], sizes[part], sizes[0].begin(), std::plus<>());
+  }
+  return std::move(sizes[0]);
+}
+
+ItemRange RangeOf(const Piece& piece, const std::vector<uint64_t>& sizes) {
+  const uint64_t all = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
+  // Rounded to whole steps first: no product that could overflow.
+  const uint64_t step = all / piece.count + 1;
+  const auto first_beyond = [&](uint64_t index) {
+    uint64_t before = 0;
+    Item item = 0;
+    while (item < sizes.size() && before / step < index) before += sizes[item++];
+    return index >= piece.count ? static_cast<Item>(sizes.size()) : item;
+  };
+  return {first_beyond(piece.index), first_beyond(piece.index + 1)};
+}
+
 void Fill(const WeightedSequences& input, const SymbolNumbers& numbers,
-          const std::vector<Item>& items, size_t jobs, SequenceQueue& queue) {
+          const std::vector<Item>& items, const ItemRange& range, size_t jobs,
+          SequenceQueue& queue) {
   // What two parts have in common is in the queue twice until it is taken: no
   // more of them than threads.
   const size_t parts = std::min(jobs == 0 ? HardwareThreads() : jobs, kParts);
@@ -169,10 +213,14 @@ void Fill(const WeightedSequences& input, const SymbolNumbers& numbers,
       const std::span<const Symbol> symbols = input.at(i);
       size_t size = list.begins.back();
       list.items.resize(size + symbols.size());
+      bool in_range = false;
       for (const Symbol symbol : symbols) {
-        list.items[size] = items[numbers.Of(symbol)];
-        size += list.items[size] == kDropped ? 0 : 1;
+        const Item item = items[numbers.Of(symbol)];
+        list.items[size] = item;
+        size += item == kDropped || item < range.first ? 0 : 1;
+        in_range = in_range || (item >= range.first && item < range.end);
       }
+      if (!in_range) size = list.begins.back();
       list.items.resize(size);
       if (size == list.begins.back()) continue;
       list.End();
@@ -189,7 +237,7 @@ void Fill(const WeightedSequences& input, const SymbolNumbers& numbers,
 
 }  // namespace
 
-Prepared Prepare(const WeightedSequences& input, int64_t lambda, size_t jobs) {
+Prepared Prepare(const WeightedSequences& input, int64_t lambda, size_t jobs, const Piece& piece) {
   const SymbolNumbers numbers(input, jobs);
   const std::vector<int64_t> costs = SymbolCosts(input, numbers, jobs);
   std::vector<Item> kept;
@@ -206,8 +254,12 @@ Prepared Prepare(const WeightedSequences& input, int64_t lambda, size_t jobs) {
   SequenceList chains;
   const std::vector<Item> heads = Chain(neighbours, symbols, chains);
   for (Item& item : items) item = item == kDropped ? kDropped : heads[item];
-  Prepared prepared = {SequenceQueue(chains.size()), std::move(chains)};
-  Fill(input, numbers, items, jobs, prepared.queue);
+  ItemRange range{0, static_cast<Item>(chains.size())};
+  if (piece.count > 1) {
+    range = RangeOf(piece, BranchSizes(input, numbers, items, chains.size(), jobs));
+  }
+  Prepared prepared = {SequenceQueue(chains.size(), range), std::move(chains), range};
+  Fill(input, numbers, items, range, jobs, prepared.queue);
   return prepared;
 }
 

@@ -17,6 +17,11 @@ namespace culprit::mine {
 using Item = uint32_t;
 inline constexpr Item kDropped = std::numeric_limits<Item>::max();  // what renaming leaves out
 
+struct ItemRange {
+  Item first = 0;
+  Item end = 0;
+};
+
 // A bit for each item, modulo 64: what is not in a whole's is not in the whole.
 inline uint64_t Signature(std::span<const Item> sequence) {
   uint64_t signature = 0;

@@ -44,9 +44,10 @@ size_t SequenceQueue::Bucket::Words() const {
   return words;
 }
 
-SequenceQueue::SequenceQueue(size_t item_count)
+SequenceQueue::SequenceQueue(size_t item_count, const ItemRange& wanted)
     : item_count_(item_count),
       batch_size_(std::max(kLeastBatch, item_count / kMostBatches + 1)),
+      wanted_(wanted),
       width_(item_count),
       buckets_((item_count + batch_size_ - 1) / batch_size_) {}
 
@@ -241,9 +242,11 @@ void SequenceQueue::PutBack(const Batch& batch, size_t part) {
     }
     const std::span<const Item> kept(rest.data(), end);
     if (kept.empty()) continue;
+    const size_t next = BatchOf(kept);
+    if (next >= end_batch()) continue;
     const SequenceHeader header = {HashItems(kept), sequence.cost,
                                    static_cast<uint32_t>(kept.size()), sequence.repeats};
-    buckets_[BatchOf(kept)].later[part][PartOfHash(header.hash)].Add(header, kept, width_);
+    buckets_[next].later[part][PartOfHash(header.hash)].Add(header, kept, width_);
   }
 }
 

@@ -64,17 +64,23 @@ class SequenceQueue {
  public:
   static constexpr size_t kParts = 4;
 
-  explicit SequenceQueue(size_t item_count);
+  // Only batches with an item of `wanted` may be taken; what they do not need is
+  // not kept.
+  SequenceQueue(size_t item_count, const ItemRange& wanted);
+  explicit SequenceQueue(size_t item_count)
+      : SequenceQueue(item_count, {0, static_cast<Item>(item_count)}) {}
 
   size_t item_count() const { return item_count_; }
-  size_t batches() const { return buckets_.size(); }
+  // Those that may be taken, from the first on.
+  size_t first_batch() const { return wanted_.first / batch_size_; }
+  size_t end_batch() const { return (wanted_.end + batch_size_ - 1) / batch_size_; }
 
   // Adds sequences of the input, none empty, costs above 0; by one thread a part.
   void AddFirst(size_t part, const Database& some);
   // No more AddFirst.
   void EndFirst();
 
-  // Takes the batches one after the other, each once.
+  // Takes the batches from first_batch() to end_batch() one after the other, each once.
   Batch Take(size_t batch, size_t jobs);
   // Puts a part of it back without its items; each part once.
   void PutBack(const Batch& batch, size_t part);
@@ -111,6 +117,7 @@ class SequenceQueue {
 
   size_t item_count_;
   size_t batch_size_;
+  ItemRange wanted_;
   ItemWidth width_;
   std::vector<Bucket> buckets_;
   std::array<std::vector<uint8_t>, kParts> seen_;  // all 0 between uses

@@ -68,7 +68,7 @@ void ExpectHolders(const Batch& batch, const std::vector<Sequence>& sequences) {
 // All sequences of all batches, in order.
 Sequences Drain(SequenceQueue& queue, const Sequences* input) {
   Sequences all;
-  for (size_t b = 0; b < queue.batches(); ++b) {
+  for (size_t b = 0; b < queue.end_batch(); ++b) {
     const Batch batch = queue.Take(b, b % 3);
     std::vector<Sequence> sequences;
     std::map<Sequence, int64_t> taken;

@@ -8,16 +8,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
+
+#include "base/large_memory.h"
 
 namespace culprit::mine {
 
 using Symbol = uint32_t;
 
 struct WeightedSequences {
-  std::vector<Symbol> symbols;
-  std::vector<uint64_t> ends;  // sequence i is symbols[ends[i-1] .. ends[i])
-  std::vector<int64_t> costs;
+  LargeVector<Symbol> symbols;
+  LargeVector<uint64_t> ends;  // sequence i is symbols[ends[i-1] .. ends[i])
+  LargeVector<int64_t> costs;
 
   size_t size() const { return costs.size(); }
   std::span<const Symbol> at(size_t i) const {
