@@ -79,7 +79,7 @@ class Collection {
     return account_.unattributed_ns;
   }
 
-  WaitClass ClassOf(EventIndex wait) const {
+  WaitClass ClassOf(EventIndex wait) {
     const EventIndex unwait = timelines_.UnwaitOf(wait);
     const StackId waker = unwait == kNoEvent ? StackId() : timelines_.event(unwait).stack;
     return ClassifyWait(dictionary_, finder_.classes(), timelines_.event(wait), waker);

@@ -34,7 +34,7 @@ class PathFinder::Walk {
     while (!levels_.empty()) Step();
   }
 
-  const StackClasses& classes() const { return holders_.classes(); }
+  StackClassifier& classes() { return holders_.classes(); }
 
  private:
   // One thread within the window of the wait it explains.
@@ -131,7 +131,7 @@ class PathFinder::Walk {
 
   // Who is to explain a wait; or else why nobody is, which is not kNone.
   SegmentNote Settle(const Level& level, size_t position, int64_t begin_ns, int64_t end_ns,
-                     HolderInference::Holder& waker) const {
+                     HolderInference::Holder& waker) {
     const EventIndex index = level.tiles[position];
     const Timelines::Tile& wait = level.facts[position];
     if (!wait.peer.valid() || (wait.flags & (trace::kWakerUnknown | trace::kWakerLost)) != 0) {
@@ -142,8 +142,8 @@ class PathFinder::Walk {
     // Who woke the waker later cannot have to do with what it did earlier.
     const int64_t woken_ns = wait.cut ? timelines_.event(index).end_ns() : level.ends_ns[position];
     if (woken_ns > level.release_ns) return SegmentNote::kWakerAsleep;
-    if (holders_.EndsUntold(index)) {
-      waker = holders_.HolderOf(index, begin_ns, end_ns);
+    if (holders_.EndsUntold(level.thread, position)) {
+      waker = holders_.HolderOf(level.thread, position, begin_ns, end_ns);
       const bool known = waker.thread.valid() && !IsDevice(waker.thread);
       if (!known || on_path_[waker.thread.value]) return SegmentNote::kTimeoutUnknown;
     } else {
@@ -204,7 +204,7 @@ void PathFinder::Find(const trace::Instance& instance, CriticalPath& path) {
   walk_->Run(instance, path.segments);
 }
 
-const StackClasses& PathFinder::classes() const { return walk_->classes(); }
+StackClassifier& PathFinder::classes() { return walk_->classes(); }
 
 CriticalPath FindCriticalPath(const Timelines& timelines, const trace::Instance& instance,
                               const PathOptions& options) {

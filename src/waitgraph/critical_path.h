@@ -100,9 +100,9 @@ struct CriticalPath {
   std::vector<Segment> segments;
 };
 
-// Finds paths in one trace; what is known about all its waits (which lock waits
-// ended by a timer or signal, who may have held the lock) is worked out once, in
-// O(tiles + stacks). Find() is near-linear in the length of the path. One thread
+// Finds paths in one trace; what is known about its waits (which lock waits ended
+// by a timer or signal, who may have held the lock) is worked out when a path first
+// meets them. Find() is near-linear in the length of the path. One thread
 // at a time; the Timelines must outlive it.
 class PathFinder {
  public:
@@ -112,8 +112,8 @@ class PathFinder {
 
   // Replaces the segments of `path`, whose memory is used again.
   void Find(const trace::Instance& instance, CriticalPath& path);
-  // Of the trace's stacks, which it had to find out.
-  const StackClasses& classes() const;
+  // Of the trace's stacks, which it has to find out anyhow.
+  StackClassifier& classes();
 
  private:
   class Walk;

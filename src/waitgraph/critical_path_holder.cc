@@ -5,9 +5,9 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/glob.h"
-#include "waitgraph/glob.h"
 #include "waitgraph/name_memo.h"
 
 namespace culprit::waitgraph {
@@ -46,7 +46,7 @@ struct FunctionMarks {
   bool condition = false;
   bool signal = false;
 };
-FunctionMarks MarksOf(std::string_view function) {
+FunctionMarks MarksOfFunction(std::string_view function) {
   thread_local NameMemo<FunctionMarks> known;
   return known.Of(function, [](std::string_view name) {
     return FunctionMarks{.condition = MatchesAny(kConditionFunctions, name),
@@ -64,92 +64,97 @@ std::string Lower(std::string_view text) {
 }  // namespace
 
 HolderInference::HolderInference(const Timelines& timelines)
-    : timelines_(timelines), classes_(ClassifyStacks(timelines.trace().dictionary)) {
-  MarkFrames();
-  MarkStacks();
-  FindUntold();
-  if (!untold_.empty()) FindReleases();
-}
-
-void HolderInference::MarkFrames() {
+    : timelines_(timelines),
+      classes_(timelines.trace().dictionary),
+      marks_(timelines.trace().dictionary.stacks().size()) {
   const trace::Dictionary& dictionary = timelines_.trace().dictionary;
+  // An interrupt whose cause the recorder could not tell cannot have released a
+  // lock either.
   for (const trace::Thread& thread : dictionary.threads()) {
-    const std::string name = Lower(dictionary.Text(thread.name));
-    // An interrupt whose cause the recorder could not tell cannot have released a
-    // lock either.
-    silent_device_.push_back(thread.kind == ThreadKind::kDevice &&
-                             (name.find("timer") != std::string::npos || name == "[interrupt]"));
+    const bool device = thread.kind == ThreadKind::kDevice;
+    const std::string name = device ? Lower(dictionary.Text(thread.name)) : std::string();
+    silent_device_.push_back(name.find("timer") != std::string::npos || name == "[interrupt]");
   }
-  std::vector<bool> library;
   for (const trace::Module& module : dictionary.modules()) {
     const std::string_view name = dictionary.Text(module.name);
-    library.push_back(MatchesAny(kLibraryModules, name) ||
-                      MatchesAny(kLibraryModules, Lower(name)));
-  }
-  for (const trace::Frame& frame : dictionary.frames()) {
-    const std::string_view function = dictionary.Text(frame.function);
-    const bool known = frame.module.value < library.size();
-    library_frame_.push_back((frame.flags & trace::kKernelMode) != 0 ||
-                             (known && library[frame.module.value]) ||
-                             function == trace::kTruncatedFunction);
-    const FunctionMarks marks = MarksOf(function);
-    condition_frame_.push_back(marks.condition);
-    signal_frame_.push_back(marks.signal);
+    library_module_.push_back(MatchesAny(kLibraryModules, name) ||
+                              MatchesAny(kLibraryModules, Lower(name)));
   }
 }
 
-void HolderInference::MarkStacks() {
+HolderInference::StackMarks HolderInference::MarksOf(StackId stack) {
+  unmarked_.clear();
+  // A caller's stack has a smaller id than its callees'.
+  const std::vector<trace::StackNode>& stacks = timelines_.trace().dictionary.stacks();
+  uint32_t at = stack.value;
+  while (at < marks_.size() && !marks_[at].known) {
+    unmarked_.push_back(at);
+    const uint32_t caller = stacks[at].parent.value;
+    at = caller < at ? caller : UINT32_MAX;
+  }
+  StackMarks marks = at < marks_.size() ? marks_[at] : StackMarks();
+  for (auto it = unmarked_.rbegin(); it != unmarked_.rend(); ++it) {
+    marks = Below(marks, stacks[*it].frame.value);
+    marks_[*it] = marks;
+  }
+  return marks;
+}
+
+HolderInference::StackMarks HolderInference::Below(const StackMarks& caller,
+                                                   uint32_t frame_id) const {
   const trace::Dictionary& dictionary = timelines_.trace().dictionary;
-  condition_stack_ = StacksWithFrame(dictionary, condition_frame_);
-  signal_stack_ = StacksWithFrame(dictionary, signal_frame_);
-  for (const trace::StackNode& node : dictionary.stacks()) {
-    const bool is_site =
-        node.frame.value < library_frame_.size() && !library_frame_[node.frame.value];
-    const uint32_t above = node.parent.value < site_.size() ? site_[node.parent.value] : kNoSite;
-    site_.push_back(is_site ? node.frame.value : above);
-  }
+  const trace::Frame& frame = dictionary.frames()[frame_id];
+  const std::string_view function = dictionary.Text(frame.function);
+  const bool library =
+      (frame.flags & trace::kKernelMode) != 0 || function == trace::kTruncatedFunction ||
+      (frame.module.value < library_module_.size() && library_module_[frame.module.value]);
+  const FunctionMarks own = MarksOfFunction(function);
+  return {.site = library ? caller.site : frame_id,
+          .condition = caller.condition || own.condition,
+          .signal = caller.signal || own.signal,
+          .known = true};
 }
 
-bool HolderInference::TellsNothing(EventIndex wait) const {
+bool HolderInference::TellsNothing(EventIndex wait) {
   const Event& w = timelines_.event(wait);
   if (!w.stack.valid() || !w.peer.valid()) return false;
-  if (classes_.by_stack[w.stack.value] != WaitClass::kLock) return false;
+  if (classes_.Of(w.stack).wait_class != WaitClass::kLock) return false;
   if (silent_device_[w.peer.value]) return true;
   const EventIndex unwait = timelines_.UnwaitOf(wait);
   if (unwait == kNoEvent) return false;
   const StackId stack = timelines_.event(unwait).stack;
-  return stack.valid() && signal_stack_[stack.value];
+  return stack.valid() && MarksOf(stack).signal;
 }
 
-// Backwards, so that the last wait of a row is known before the first.
-void HolderInference::FindUntold() {
-  const size_t threads = timelines_.trace().dictionary.threads().size();
-  const bool signals =
-      std::find(signal_stack_.begin(), signal_stack_.end(), true) != signal_stack_.end();
-  for (size_t t = 0; t < threads; ++t) {
-    const std::span<const EventIndex> tiles = timelines_.tiles(ThreadId(t));
-    const std::span<const Timelines::Tile> facts = timelines_.facts(ThreadId(t));
-    EventIndex next = kNoEvent;
-    for (size_t i = tiles.size(); i-- > 0;) {
-      const EventIndex wait = tiles[i];
-      if (facts[i].kind != EventKind::kWait) continue;
-      const ThreadId peer = facts[i].peer;
-      const bool may = signals || (peer.valid() && silent_device_[peer.value]);
-      if (may && TellsNothing(wait)) {
-        const Event& w = timelines_.event(wait);
-        const bool again = next != kNoEvent && timelines_.event(next).stack == w.stack;
-        const auto row = again ? untold_.find(next) : untold_.end();
-        EventIndex last = kNoEvent;
-        if (row != untold_.end()) {
-          last = row->second;
-        } else if (again && timelines_.event(next).peer.valid()) {
-          last = next;
-        }
-        untold_[wait] = last;
-      }
-      next = wait;
+bool HolderInference::EndsUntold(ThreadId thread, size_t position) {
+  return TellsNothing(timelines_.tiles(thread)[position]);
+}
+
+// Rows may be long, and a path may go through all their waits: what is found holds
+// for everyone between here and there.
+EventIndex HolderInference::LastOfRow(ThreadId thread, size_t position) {
+  const std::span<const EventIndex> tiles = timelines_.tiles(thread);
+  const std::span<const Timelines::Tile> facts = timelines_.facts(thread);
+  const StackId stack = timelines_.event(tiles[position]).stack;
+  std::vector<EventIndex> row;
+  EventIndex last = kNoEvent;
+  for (size_t i = position; i < tiles.size(); ++i) {
+    if (facts[i].kind != EventKind::kWait) continue;
+    const Event& wait = timelines_.event(tiles[i]);
+    if (wait.stack != stack) break;
+    const auto known = last_of_row_.find(tiles[i]);
+    if (known != last_of_row_.end()) {
+      last = known->second;
+      break;
     }
+    if (!TellsNothing(tiles[i])) {
+      if (wait.peer.valid()) last = tiles[i];
+      break;
+    }
+    row.push_back(tiles[i]);
   }
+  for (const EventIndex wait : row) last_of_row_[wait] = last;
+  return last;
 }
 
 uint32_t HolderInference::ImageOf(ThreadId thread) const {
@@ -159,14 +164,15 @@ uint32_t HolderInference::ImageOf(ThreadId thread) const {
 }
 
 void HolderInference::FindReleases() {
+  if (std::exchange(releases_known_, true)) return;
   const trace::Dictionary& dictionary = timelines_.trace().dictionary;
   for (EventIndex i = 0; i < timelines_.trace().events.size(); ++i) {
     const Event& w = timelines_.event(i);
     if (w.kind != EventKind::kWait || !w.stack.valid() || !w.peer.valid()) continue;
-    if (classes_.by_stack[w.stack.value] != WaitClass::kLock || EndsUntold(i)) continue;
+    if (classes_.Of(w.stack).wait_class != WaitClass::kLock || TellsNothing(i)) continue;
     const ThreadKind kind = dictionary.threads()[w.peer.value].kind;
     if (kind == ThreadKind::kDevice || kind == ThreadKind::kIdle || !w.thread.valid()) continue;
-    const uint32_t site = site_[w.stack.value];
+    const uint32_t site = MarksOf(w.stack).site;
     if (site == kNoSite) continue;
     releases_.push_back(
         {.site = site, .image = ImageOf(w.thread), .time_ns = w.end_ns(), .waker = w.peer});
@@ -174,16 +180,16 @@ void HolderInference::FindReleases() {
   std::sort(releases_.begin(), releases_.end());
 }
 
-HolderInference::Holder HolderInference::HolderOf(EventIndex wait, int64_t begin_ns,
-                                                  int64_t end_ns) const {
-  const Event& w = timelines_.event(wait);
-  const auto row = untold_.find(wait);
-  if (row == untold_.end()) return {};
-  if (row->second != kNoEvent) {
-    const Event& last = timelines_.event(row->second);
+HolderInference::Holder HolderInference::HolderOf(ThreadId thread, size_t position,
+                                                  int64_t begin_ns, int64_t end_ns) {
+  const EventIndex again = LastOfRow(thread, position);
+  if (again != kNoEvent) {
+    const Event& last = timelines_.event(again);
     return {.thread = last.peer, .release_ns = last.end_ns(), .note = SegmentNote::kReentered};
   }
-  const uint32_t site = site_[w.stack.value];
+  FindReleases();
+  const Event& w = timelines_.event(timelines_.tiles(thread)[position]);
+  const uint32_t site = MarksOf(w.stack).site;
   if (site == kNoSite) return {};
   const Release after = {
       .site = site, .image = ImageOf(w.thread), .time_ns = w.end_ns(), .waker = ThreadId(0)};
@@ -195,19 +201,18 @@ HolderInference::Holder HolderInference::HolderOf(EventIndex wait, int64_t begin
 
 // Busy for at least half of the window: running, ready, or blocked in a way that
 // a holder may be (a disk, another lock), not asleep for want of work.
-bool HolderInference::WasBusy(ThreadId thread, uint32_t site, int64_t begin_ns,
-                              int64_t end_ns) const {
+bool HolderInference::WasBusy(ThreadId thread, uint32_t site, int64_t begin_ns, int64_t end_ns) {
   const std::span<const EventIndex> tiles = timelines_.tiles(thread);
   const Timelines::Range range = timelines_.TilesIn(thread, begin_ns, end_ns);
   int64_t busy_ns = 0;
   for (size_t i = range.begin; i < range.end; ++i) {
     const Event& e = timelines_.event(tiles[i]);
     if (e.kind == EventKind::kWait) {
-      const WaitClass c = e.stack.valid() ? classes_.by_stack[e.stack.value] : WaitClass::kOther;
+      const WaitClass c = e.stack.valid() ? classes_.Of(e.stack).wait_class : WaitClass::kOther;
+      const StackMarks marks = c == WaitClass::kLock ? MarksOf(e.stack) : StackMarks();
       const bool holder_may = c == WaitClass::kDisk || c == WaitClass::kFault ||
                               c == WaitClass::kMemory ||
-                              (c == WaitClass::kLock && site_[e.stack.value] != site &&
-                               !condition_stack_[e.stack.value]);
+                              (c == WaitClass::kLock && marks.site != site && !marks.condition);
       if (!holder_may || !e.peer.valid()) continue;
     }
     busy_ns += std::min(end_ns, timelines_.TileEnd(thread, i)) - std::max(begin_ns, e.time_ns);

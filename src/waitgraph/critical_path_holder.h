@@ -8,9 +8,10 @@
 // Else the holder is unknown.
 //
 // A site is the leaf-most frame outside the kernel and the C and C++ libraries,
-// in processes of one name. Built once per trace in O(tiles + stacks) and, where
-// such waits exist, O(lock waits × log); immutable afterwards. Keeps a reference
-// to the Timelines.
+// in processes of one name. Everything is found out when it is asked for, since most
+// traces have no such wait on any path: a question costs the stacks behind it once,
+// the first one about a holder a pass over the events. Keeps a reference to the
+// Timelines; one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,12 @@ class HolderInference {
  public:
   explicit HolderInference(const Timelines& timelines);
 
-  const StackClasses& classes() const { return classes_; }
+  // Of the trace's stacks.
+  StackClassifier& classes() { return classes_; }
 
-  // A lock wait whose end says nothing about the holder.
-  bool EndsUntold(EventIndex wait) const { return !untold_.empty() && untold_.contains(wait); }
+  // Whether the wait at this position of tiles(thread) is a lock wait whose end says
+  // nothing about the holder.
+  bool EndsUntold(trace::ThreadId thread, size_t position);
 
   struct Holder {
     trace::ThreadId thread;  // none(): unknown
@@ -39,7 +42,7 @@ class HolderInference {
   };
   // Of a wait that EndsUntold, clipped to [begin_ns, end_ns). The caller must not
   // take a holder that is already on its path.
-  Holder HolderOf(EventIndex wait, int64_t begin_ns, int64_t end_ns) const;
+  Holder HolderOf(trace::ThreadId thread, size_t position, int64_t begin_ns, int64_t end_ns);
 
  private:
   // Somebody was woken at a site by a thread.
@@ -51,26 +54,30 @@ class HolderInference {
 
     auto operator<=>(const Release&) const = default;
   };
+  struct StackMarks {
+    uint32_t site = UINT32_MAX;  // a FrameId, or UINT32_MAX
+    bool condition = false;      // waits for a condition, not for a lock
+    bool signal = false;         // sends a signal
+    bool known = false;
+  };
 
-  void MarkFrames();
-  void MarkStacks();
-  bool TellsNothing(EventIndex wait) const;
-  void FindUntold();
+  StackMarks MarksOf(trace::StackId stack);
+  StackMarks Below(const StackMarks& caller, uint32_t frame) const;
+  bool TellsNothing(EventIndex wait);
+  EventIndex LastOfRow(trace::ThreadId thread, size_t position);
   void FindReleases();
   uint32_t ImageOf(trace::ThreadId thread) const;
-  bool WasBusy(trace::ThreadId thread, uint32_t site, int64_t begin_ns, int64_t end_ns) const;
+  bool WasBusy(trace::ThreadId thread, uint32_t site, int64_t begin_ns, int64_t end_ns);
 
   const Timelines& timelines_;
-  StackClasses classes_;
-  std::vector<bool> silent_device_;    // by ThreadId: a timer, or an interrupt of no known cause
-  std::vector<bool> library_frame_;    // by FrameId: cannot be a site
-  std::vector<bool> condition_frame_;  // by FrameId: waits for a condition, not for a lock
-  std::vector<bool> signal_frame_;     // by FrameId: sends a signal
-  std::vector<uint32_t> site_;         // by StackId: a FrameId, or UINT32_MAX
-  std::vector<bool> condition_stack_;  // by StackId
-  std::vector<bool> signal_stack_;     // by StackId
-  std::unordered_map<EventIndex, EventIndex> untold_;  // to the last wait of the row, or kNoEvent
-  std::vector<Release> releases_;                      // sorted
+  StackClassifier classes_;
+  std::vector<bool> silent_device_;   // by ThreadId: a timer, or an interrupt of no known cause
+  std::vector<bool> library_module_;  // by ModuleId: its frames cannot be sites
+  std::vector<StackMarks> marks_;     // by StackId
+  std::vector<uint32_t> unmarked_;    // stacks on the way to one that is known
+  std::unordered_map<EventIndex, EventIndex> last_of_row_;  // of untold waits; kNoEvent: none
+  bool releases_known_ = false;
+  std::vector<Release> releases_;  // sorted
 };
 
 }  // namespace culprit::waitgraph

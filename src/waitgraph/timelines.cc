@@ -43,8 +43,6 @@ struct UnwaitItem {
 };
 struct TileItem {
   int64_t key_ns = 0;
-  int64_t end_ns = 0;
-  Timelines::Tile tile;
   EventIndex index = kNoEvent;
 };
 
@@ -79,10 +77,10 @@ void SortGroup(const std::vector<Event>& events, std::span<Item> group, RowOf ro
 }
 
 template <class T>
-std::span<const T> GroupOf(const std::vector<T>& order, const std::vector<uint32_t>& ends,
+std::span<const T> GroupOf(std::span<const T> order, const std::vector<uint32_t>& ends,
                            ThreadId owner) {
   if (!owner.valid() || owner.value + size_t{1} >= ends.size()) return {};
-  return std::span(order).subspan(ends[owner.value], ends[owner.value + 1] - ends[owner.value]);
+  return order.subspan(ends[owner.value], ends[owner.value + 1] - ends[owner.value]);
 }
 
 // The first position at or behind `from` whose value is one of the sought, which
@@ -107,7 +105,8 @@ struct OwnEvents {
   std::vector<UnwaitItem> unwaits;  // that woke it
   std::vector<HardwareItem> served;
   std::vector<TileItem> tiles;
-  bool tiles_in_order = true;  // each begins after the one before it began
+  std::vector<uint32_t> waits;  // where they stand among all tiles
+  bool tiles_in_order = true;   // each begins after the one before it began
 };
 
 uint32_t SlotOf(const Event& event) { return trace::OwnerOf(event).value + 1; }  // none: 0
@@ -134,9 +133,9 @@ Timelines::Timelines(const trace::Trace& trace) : trace_(&trace) {
   CULPRIT_CHECK(trace.events.size() < kNoEvent);
   const size_t threads = trace.dictionary.threads().size();
   unwait_of_.assign(trace.events.size(), kNoEvent);
-  order_.reserve(trace.events.size());
-  begins_ns_.reserve(trace.events.size());
-  ends_ns_.reserve(trace.events.size());
+  order_ = std::make_unique_for_overwrite<EventIndex[]>(trace.events.size());
+  begins_ns_ = std::make_unique_for_overwrite<int64_t[]>(trace.events.size());
+  ends_ns_ = std::make_unique_for_overwrite<int64_t[]>(trace.events.size());
   facts_.reserve(trace.events.size());
   if (!TakeThreads(threads, [](size_t at) { return static_cast<EventIndex>(at); })) {
     const std::vector<EventIndex> by_owner = ByOwner(trace.events, threads);
@@ -156,9 +155,7 @@ Timelines::Timelines(const trace::Trace& trace) : trace_(&trace) {
 // not come by owner.
 template <class IndexAt>
 bool Timelines::TakeThreads(size_t threads, IndexAt index_at) {
-  order_.clear();
-  begins_ns_.clear();
-  ends_ns_.clear();
+  tiles_ = 0;
   facts_.clear();
   served_order_.clear();
   asked_order_.clear();
@@ -188,22 +185,26 @@ bool Timelines::TakeThreads(size_t threads, IndexAt index_at) {
 // Whether the tile stands behind the last one for certain: it begins later, or the
 // last one has no length and it has some or is of a later kind.
 bool Timelines::ComesNext(const Event& tile) const {
-  if (begins_ns_.back() != tile.time_ns) return begins_ns_.back() < tile.time_ns;
+  const size_t last = tiles_ - 1;
+  if (begins_ns_[last] != tile.time_ns) return begins_ns_[last] < tile.time_ns;
   const auto rank = [](EventKind kind) { return kRank[static_cast<size_t>(kind)]; };
-  return ends_ns_.back() == tile.time_ns &&
-         (tile.dur_ns > 0 || (tile.dur_ns == 0 && rank(facts_.back().kind) < rank(tile.kind)));
+  return ends_ns_[last] == tile.time_ns &&
+         (tile.dur_ns > 0 || (tile.dur_ns == 0 && rank(facts_[last].kind) < rank(tile.kind)));
 }
 
 template <class Own>
 void Timelines::Take(EventIndex i, Own& own) {
   const Event& e = event(i);
   if (IsTile(e.kind)) {
-    const bool first = order_.size() == tile_ends_.back();
+    const bool first = tiles_ == tile_ends_.back();
     own.tiles_in_order = own.tiles_in_order && (first || ComesNext(e));
-    order_.push_back(i);
-    begins_ns_.push_back(e.time_ns);
-    ends_ns_.push_back(e.end_ns());
+    if (!first) CutLast(e.time_ns);
+    if (e.kind == EventKind::kWait) own.waits.push_back(static_cast<uint32_t>(tiles_));
+    order_[tiles_] = i;
+    begins_ns_[tiles_] = e.time_ns;
+    ends_ns_[tiles_] = e.end_ns();
     facts_.push_back({.peer = e.peer, .kind = e.kind, .flags = e.flags});
+    ++tiles_;
   } else if (e.kind == EventKind::kUnwait) {
     own.unwaits.push_back({.key_ns = e.time_ns, .waker = e.thread, .index = i});
   } else if (e.kind == EventKind::kHardware) {
@@ -211,34 +212,39 @@ void Timelines::Take(EventIndex i, Own& own) {
   }
 }
 
+// The last tile ends where the next begins, if not before.
+void Timelines::CutLast(int64_t next_begin_ns) {
+  const size_t last = tiles_ - 1;
+  facts_[last].cut = next_begin_ns < ends_ns_[last];
+  ends_ns_[last] = std::min(ends_ns_[last], next_begin_ns);
+}
+
+// Takes the tiles of the thread at hand once more, in order.
+template <class Own>
+void Timelines::SortTiles(Own& own) {
+  const size_t begin = tile_ends_.back();
+  own.tiles.clear();
+  for (size_t i = begin; i < tiles_; ++i) {
+    const Event& e = event(order_[i]);
+    own.tiles.push_back({.key_ns = e.time_ns, .index = order_[i]});
+  }
+  SortGroup(trace_->events, std::span(own.tiles), TileRow);
+  own.waits.clear();
+  facts_.resize(begin);
+  tiles_ = begin;
+  for (const TileItem& item : own.tiles) Take(item.index, own);
+}
+
 template <class Own>
 void Timelines::FinishThread(Own& own) {
-  const size_t begin = tile_ends_.back();
-  const size_t end = order_.size();
-  if (!own.tiles_in_order) {
-    own.tiles.clear();
-    for (size_t i = begin; i < end; ++i) {
-      own.tiles.push_back({begins_ns_[i], ends_ns_[i], facts_[i], order_[i]});
-    }
-    SortGroup(trace_->events, std::span(own.tiles), TileRow);
-    for (size_t i = begin; i < end; ++i) {
-      const TileItem& item = own.tiles[i - begin];
-      begins_ns_[i] = item.key_ns;
-      ends_ns_[i] = item.end_ns;
-      facts_[i] = item.tile;
-      order_[i] = item.index;
-    }
-  }
-  for (size_t i = begin; i + 1 < end; ++i) {
-    facts_[i].cut = begins_ns_[i + 1] < ends_ns_[i];
-    ends_ns_[i] = std::min(ends_ns_[i], begins_ns_[i + 1]);
-  }
+  if (!own.tiles_in_order) SortTiles(own);
   SortGroup(trace_->events, std::span(own.unwaits), UnwaitRow);
-  FindUnwaits(begin, end, std::span<const UnwaitItem>(own.unwaits));
+  FindUnwaits(own.waits, std::span<const UnwaitItem>(own.unwaits));
   SortGroup(trace_->events, std::span(own.served), HardwareRow);
   for (const HardwareItem& item : own.served) served_order_.push_back(item.index);
-  tile_ends_.push_back(static_cast<uint32_t>(end));
+  tile_ends_.push_back(static_cast<uint32_t>(tiles_));
   served_ends_.push_back(static_cast<uint32_t>(served_order_.size()));
+  own.waits.clear();
   own.unwaits.clear();
   own.served.clear();
   own.tiles_in_order = true;
@@ -258,12 +264,12 @@ void Timelines::GroupAsked(size_t threads) {
 }
 
 template <class Unwait>
-void Timelines::FindUnwaits(size_t begin, size_t end, std::span<const Unwait> unwaits) {
+void Timelines::FindUnwaits(std::span<const uint32_t> waits, std::span<const Unwait> unwaits) {
   const auto key_of = [](const Unwait& u) { return std::pair(u.key_ns, u.waker.value); };
   const auto less = [&](const Unwait& u, const auto& key) { return key_of(u) < key; };
   auto at = unwaits.begin();
-  for (size_t i = begin; i < end; ++i) {
-    if (facts_[i].kind != EventKind::kWait || !facts_[i].peer.valid()) continue;
+  for (const uint32_t i : waits) {
+    if (!facts_[i].peer.valid()) continue;
     const int64_t end_ns = facts_[i].cut ? event(order_[i]).end_ns() : ends_ns_[i];
     const std::pair key(end_ns, facts_[i].peer.value);
     // Mostly the next unwait is the one; else it is searched for, from the front
@@ -282,17 +288,17 @@ bool Timelines::IsBefore(EventIndex a, EventIndex b) const {
 }
 
 std::span<const EventIndex> Timelines::tiles(ThreadId thread) const {
-  return GroupOf(order_, tile_ends_, thread);
+  return GroupOf(all_tiles(), tile_ends_, thread);
 }
 std::span<const int64_t> Timelines::begins_ns(ThreadId thread) const {
-  return GroupOf(begins_ns_, tile_ends_, thread);
+  return GroupOf(all_begins_ns(), tile_ends_, thread);
 }
 
 std::span<const int64_t> Timelines::ends_ns(ThreadId thread) const {
-  return GroupOf(ends_ns_, tile_ends_, thread);
+  return GroupOf(all_ends_ns(), tile_ends_, thread);
 }
 std::span<const Timelines::Tile> Timelines::facts(ThreadId thread) const {
-  return GroupOf(facts_, tile_ends_, thread);
+  return GroupOf(all_facts(), tile_ends_, thread);
 }
 
 int64_t Timelines::TileEnd(ThreadId thread, size_t position) const {
@@ -327,10 +333,10 @@ Timelines::Range Timelines::TilesEndingIn(ThreadId thread, int64_t after_ns,
 }
 
 std::span<const EventIndex> Timelines::served(ThreadId device) const {
-  return GroupOf(served_order_, served_ends_, device);
+  return GroupOf(std::span<const EventIndex>(served_order_), served_ends_, device);
 }
 std::span<const EventIndex> Timelines::asked(ThreadId thread) const {
-  return GroupOf(asked_order_, asked_ends_, thread);
+  return GroupOf(std::span<const EventIndex>(asked_order_), asked_ends_, thread);
 }
 
 EventIndex Timelines::UnwaitOf(EventIndex wait) const {

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -55,9 +56,9 @@ class Timelines {
   std::span<const Tile> facts(trace::ThreadId thread) const;
   // Those of all threads, one thread after the other; what is asked for by thread
   // is a part of it.
-  std::span<const EventIndex> all_tiles() const { return order_; }
-  std::span<const int64_t> all_begins_ns() const { return begins_ns_; }
-  std::span<const int64_t> all_ends_ns() const { return ends_ns_; }
+  std::span<const EventIndex> all_tiles() const { return {order_.get(), tiles_}; }
+  std::span<const int64_t> all_begins_ns() const { return {begins_ns_.get(), tiles_}; }
+  std::span<const int64_t> all_ends_ns() const { return {ends_ns_.get(), tiles_}; }
   std::span<const Tile> all_facts() const { return facts_; }
   // ends_ns() of the tile at this position of tiles(thread).
   int64_t TileEnd(trace::ThreadId thread, size_t position) const;
@@ -94,10 +95,13 @@ class Timelines {
   template <class Own>
   void Take(EventIndex i, Own& own);
   bool ComesNext(const trace::Event& tile) const;
+  void CutLast(int64_t next_begin_ns);
+  template <class Own>
+  void SortTiles(Own& own);
   template <class Own>
   void FinishThread(Own& own);
   template <class Unwait>
-  void FindUnwaits(size_t begin, size_t end, std::span<const Unwait> unwaits);
+  void FindUnwaits(std::span<const uint32_t> waits, std::span<const Unwait> unwaits);
   void GroupAsked(size_t threads);
   void FindServers();
   bool Dispatches(trace::ThreadId thread) const;
@@ -106,9 +110,12 @@ class Timelines {
   bool Serves(EventIndex hardware, trace::ThreadId waker) const;
 
   const trace::Trace* trace_;
-  std::vector<EventIndex> order_;
-  std::vector<int64_t> begins_ns_;
-  std::vector<int64_t> ends_ns_;
+  // Columns of tiles, written once from front to back. Arrays where a vector would ask
+  // for room at every tile.
+  std::unique_ptr<EventIndex[]> order_;
+  std::unique_ptr<int64_t[]> begins_ns_;
+  std::unique_ptr<int64_t[]> ends_ns_;
+  size_t tiles_ = 0;
   std::vector<Tile> facts_;
   std::vector<uint32_t> tile_ends_;
   std::vector<EventIndex> unwait_of_;

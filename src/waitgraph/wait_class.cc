@@ -21,11 +21,6 @@ using trace::ThreadKind;
 // schedules there waits for work, whatever the function is called.
 enum class KernelThread : uint8_t { kNo, kEntry, kFunction, kIdle, kBusy };
 
-struct Reading {
-  FrameMeaning meaning;
-  KernelThread kernel_thread = KernelThread::kNo;
-};
-
 bool IsLockOrCondition(WaitPurpose purpose) {
   return purpose == WaitPurpose::kWork || purpose == WaitPurpose::kCondition ||
          purpose == WaitPurpose::kReacquire;
@@ -79,33 +74,10 @@ KernelThread Extend(KernelThread caller, bool is_entry, const FrameMeaning& fram
   return caller;
 }
 
-struct FrameTable {
-  std::vector<FrameMeaning> meaning;
-  std::vector<bool> kernel_thread_entry;
-};
-
 FrameMeaning KnownMeaningOf(std::string_view function, ModuleKind kind) {
   thread_local std::array<NameMemo<FrameMeaning>, kModuleKinds> known;
   return known[static_cast<size_t>(kind)].Of(
       function, [&](std::string_view name) { return MeaningOf(name, kind); });
-}
-
-FrameTable ReadFrames(const Dictionary& dictionary) {
-  std::vector<ModuleKind> modules;
-  for (const trace::Module& module : dictionary.modules()) {
-    modules.push_back(KindOfModule(dictionary.Text(module.name)));
-  }
-  FrameTable table;
-  table.meaning.reserve(dictionary.frames().size());
-  for (const trace::Frame& frame : dictionary.frames()) {
-    ModuleKind kind = ModuleKind::kLibrary;
-    if (frame.module.valid()) kind = modules[frame.module.value];
-    if ((frame.flags & trace::kKernelMode) != 0) kind = ModuleKind::kKernel;
-    const std::string_view function = dictionary.Text(frame.function);
-    table.meaning.push_back(KnownMeaningOf(function, kind));
-    table.kernel_thread_entry.push_back(kind != ModuleKind::kProgram && function == "kthread");
-  }
-  return table;
 }
 
 bool Contains(std::string_view text, std::string_view lower_case_part) {
@@ -138,12 +110,24 @@ const trace::Thread* WakerOf(const Dictionary& dictionary, const Event& wait) {
   return wait.peer.valid() ? &dictionary.threads()[wait.peer.value] : nullptr;
 }
 
-// The class of a wait that may be for anything, by who ended it.
-WaitClass ClassByWaker(const Dictionary& dictionary, const StackClasses& classes, const Event& wait,
-                       StackId waker_stack, WaitClass otherwise) {
-  if (waker_stack.valid() && classes.tells_waker[waker_stack.value]) {
-    return classes.wakes[waker_stack.value];
-  }
+StackClass RowOf(const StackClasses& classes, StackId stack) {
+  if (!stack.valid()) return {};
+  const uint32_t i = stack.value;
+  return {.wait_class = classes.by_stack[i],
+          .purpose = classes.purpose[i],
+          .wakes = classes.wakes[i],
+          .ambiguous = classes.ambiguous[i],
+          .sends_too = classes.sends_too[i],
+          .tells_waker = classes.tells_waker[i]};
+}
+StackClass RowOf(StackClassifier& classes, StackId stack) {
+  return stack.valid() ? classes.Of(stack) : StackClass();
+}
+
+// The class of a wait that may be for anything, by who ended it, on which stack.
+WaitClass ClassByWaker(const Dictionary& dictionary, const StackClass& waker_class,
+                       const Event& wait, WaitClass otherwise) {
+  if (waker_class.tells_waker) return waker_class.wakes;
   const trace::Thread* const waker = WakerOf(dictionary, wait);
   if (waker == nullptr) return otherwise;
   const std::string_view name = dictionary.Text(waker->name);
@@ -246,7 +230,8 @@ class WaitReader {
     const FrameMeaning meaning = MeaningOf(name, ModuleKind::kLibrary);
     WaitFact fact{meaning.wait_class, meaning.purpose, WaitEvidence::kSyscall};
     if (meaning.ambiguous) {
-      fact.wait_class = ClassByWaker(dictionary_, classes_, wait, waker_stack, meaning.wait_class);
+      fact.wait_class =
+          ClassByWaker(dictionary_, RowOf(classes_, waker_stack), wait, meaning.wait_class);
       fact.purpose = PurposeByClass(meaning.purpose, fact.wait_class);
     }
     const auto at = std::find(names.begin(), names.end(), name);
@@ -271,7 +256,8 @@ class WaitReader {
     if (fact.evidence == WaitEvidence::kNone) fact.evidence = WaitEvidence::kWaker;
     const trace::Thread& waiter = dictionary_.threads()[wait.thread.value];
     const bool same_process = waiter.process.valid() && waiter.process == waker->process;
-    fact.wait_class = ClassByWaker(dictionary_, classes_, wait, waker_stack, WaitClass::kOther);
+    fact.wait_class =
+        ClassByWaker(dictionary_, RowOf(classes_, waker_stack), wait, WaitClass::kOther);
     if (same_process && fact.wait_class == WaitClass::kIpc) fact.wait_class = WaitClass::kOther;
     if (wait.stack.valid() && EndsInKernel(wait.stack)) return fact;
     fact.purpose = PurposeByClass(WaitPurpose::kUnknown, fact.wait_class);
@@ -287,12 +273,104 @@ class WaitReader {
   SyscallIndex syscalls_;
 };
 
+template <class Classes>
+WaitClass ClassifyWaitBy(const Dictionary& dictionary, Classes& classes, const Event& wait,
+                         StackId waker_stack) {
+  const StackClass own = RowOf(classes, wait.stack);
+  if (wait.stack.valid() && !own.ambiguous) return own.wait_class;
+  return ClassByWaker(dictionary, RowOf(classes, waker_stack), wait, own.wait_class);
+}
+
 }  // namespace
 
+// Of the frames and stacks that were asked for, with their callers.
+class StackClassifier::Readings {
+ public:
+  explicit Readings(const Dictionary& dictionary)
+      : dictionary_(dictionary),
+        frames_(dictionary.frames().size()),
+        stacks_(dictionary.stacks().size()) {
+    for (const trace::Module& module : dictionary.modules()) {
+      modules_.push_back(KindOfModule(dictionary.Text(module.name)));
+    }
+  }
+
+  StackClass Of(StackId stack) {
+    unknown_.clear();
+    // A caller's stack has a smaller id than its callees'.
+    uint32_t at = stack.value;
+    while (at < stacks_.size() && !stacks_[at].known) {
+      unknown_.push_back(at);
+      const uint32_t caller = dictionary_.stacks()[at].parent.value;
+      at = caller < at ? caller : UINT32_MAX;
+    }
+    Reading caller = at < stacks_.size() ? stacks_[at] : Reading();
+    for (auto it = unknown_.rbegin(); it != unknown_.rend(); ++it) {
+      caller = Below(caller, dictionary_.stacks()[*it].frame.value);
+      stacks_[*it] = caller;
+    }
+    return RowOfReading(caller);
+  }
+
+ private:
+  struct FrameReading {
+    FrameMeaning meaning;
+    bool kernel_thread_entry = false;
+    bool known = false;
+  };
+  struct Reading {
+    FrameMeaning meaning;
+    KernelThread kernel_thread = KernelThread::kNo;
+    bool known = false;
+  };
+
+  static StackClass RowOfReading(const Reading& reading) {
+    const FrameMeaning& meaning = reading.meaning;
+    const bool idles =
+        reading.kernel_thread == KernelThread::kIdle && meaning.purpose == WaitPurpose::kUnknown;
+    return {.wait_class = meaning.wait_class,
+            .purpose = idles ? WaitPurpose::kExternal : meaning.purpose,
+            .wakes = meaning.wakes,
+            .ambiguous = meaning.ambiguous,
+            .sends_too = meaning.sends_too,
+            .tells_waker = meaning.waker};
+  }
+
+  Reading Below(const Reading& caller, uint32_t frame_id) {
+    const FrameReading& frame = FrameOf(frame_id);
+    return {.meaning = Extend(caller.meaning, frame.meaning),
+            .kernel_thread = Extend(caller.kernel_thread, frame.kernel_thread_entry, frame.meaning),
+            .known = true};
+  }
+
+  const FrameReading& FrameOf(uint32_t id) {
+    FrameReading& reading = frames_[id];
+    if (reading.known) return reading;
+    const trace::Frame& frame = dictionary_.frames()[id];
+    ModuleKind kind = ModuleKind::kLibrary;
+    if (frame.module.valid()) kind = modules_[frame.module.value];
+    if ((frame.flags & trace::kKernelMode) != 0) kind = ModuleKind::kKernel;
+    const std::string_view function = dictionary_.Text(frame.function);
+    reading = {.meaning = KnownMeaningOf(function, kind),
+               .kernel_thread_entry = kind != ModuleKind::kProgram && function == "kthread",
+               .known = true};
+    return reading;
+  }
+
+  const Dictionary& dictionary_;
+  std::vector<ModuleKind> modules_;
+  std::vector<FrameReading> frames_;
+  std::vector<Reading> stacks_;
+  std::vector<uint32_t> unknown_;
+};
+
+StackClassifier::StackClassifier(const Dictionary& dictionary)
+    : readings_(std::make_unique<Readings>(dictionary)) {}
+StackClassifier::~StackClassifier() = default;
+StackClass StackClassifier::Of(StackId stack) { return readings_->Of(stack); }
+
 StackClasses ClassifyStacks(const Dictionary& dictionary) {
-  const FrameTable frames = ReadFrames(dictionary);
   const size_t count = dictionary.stacks().size();
-  std::vector<Reading> readings(count);
   StackClasses classes;
   classes.by_stack.resize(count);
   classes.ambiguous.resize(count);
@@ -300,36 +378,27 @@ StackClasses ClassifyStacks(const Dictionary& dictionary) {
   classes.sends_too.resize(count);
   classes.wakes.resize(count);
   classes.tells_waker.resize(count);
+  StackClassifier classifier(dictionary);
   for (size_t i = 0; i < count; ++i) {
-    const trace::StackNode& node = dictionary.stacks()[i];
-    const bool has_caller = node.parent.valid() && node.parent.value < i;
-    const Reading caller = has_caller ? readings[node.parent.value] : Reading();
-    const FrameMeaning& frame = frames.meaning[node.frame.value];
-    Reading& reading = readings[i];
-    reading.meaning = Extend(caller.meaning, frame);
-    reading.kernel_thread =
-        Extend(caller.kernel_thread, frames.kernel_thread_entry[node.frame.value], frame);
-    const FrameMeaning& meaning = reading.meaning;
-    const bool idles =
-        reading.kernel_thread == KernelThread::kIdle && meaning.purpose == WaitPurpose::kUnknown;
-    classes.by_stack[i] = meaning.wait_class;
-    classes.ambiguous[i] = meaning.ambiguous;
-    classes.purpose[i] = idles ? WaitPurpose::kExternal : meaning.purpose;
-    classes.sends_too[i] = meaning.sends_too;
-    classes.wakes[i] = meaning.wakes;
-    classes.tells_waker[i] = meaning.waker;
+    const StackClass row = classifier.Of(StackId(i));
+    classes.by_stack[i] = row.wait_class;
+    classes.ambiguous[i] = row.ambiguous;
+    classes.purpose[i] = row.purpose;
+    classes.sends_too[i] = row.sends_too;
+    classes.wakes[i] = row.wakes;
+    classes.tells_waker[i] = row.tells_waker;
   }
   return classes;
 }
 
 WaitClass ClassifyWait(const Dictionary& dictionary, const StackClasses& classes, const Event& wait,
                        StackId waker_stack) {
-  if (!wait.stack.valid()) {
-    return ClassByWaker(dictionary, classes, wait, waker_stack, WaitClass::kOther);
-  }
-  const WaitClass by_stack = classes.by_stack[wait.stack.value];
-  if (!classes.ambiguous[wait.stack.value]) return by_stack;
-  return ClassByWaker(dictionary, classes, wait, waker_stack, by_stack);
+  return ClassifyWaitBy(dictionary, classes, wait, waker_stack);
+}
+
+WaitClass ClassifyWait(const Dictionary& dictionary, StackClassifier& classes, const Event& wait,
+                       StackId waker_stack) {
+  return ClassifyWaitBy(dictionary, classes, wait, waker_stack);
 }
 
 bool EndedByTimer(const Dictionary& dictionary, const Event& wait) {

@@ -10,12 +10,14 @@
 // futex is a lock by class, but whether a thread waits there for a lock or for
 // work is told by the library function that called it, if anything does.
 //
-// Tables are made once per dictionary, immutable, read by any number of threads.
+// Tables are made once per dictionary, immutable, read by any number of threads; a
+// StackClassifier makes only the rows that are asked for.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -68,9 +70,36 @@ struct StackClasses {
 };
 StackClasses ClassifyStacks(const trace::Dictionary& dictionary);
 
+// One row of it.
+struct StackClass {
+  WaitClass wait_class = WaitClass::kOther;
+  WaitPurpose purpose = WaitPurpose::kUnknown;
+  WaitClass wakes = WaitClass::kOther;
+  bool ambiguous = false;
+  bool sends_too = false;
+  bool tells_waker = false;
+};
+
+// The same for who asks for few of the stacks: each is classified when it is first
+// asked for, and its callers with it. One thread at a time; the dictionary must
+// outlive it.
+class StackClassifier {
+ public:
+  explicit StackClassifier(const trace::Dictionary& dictionary);
+  ~StackClassifier();
+  // `stack` must be valid.
+  StackClass Of(trace::StackId stack);
+
+ private:
+  class Readings;
+  std::unique_ptr<Readings> readings_;
+};
+
 // The class of one wait, refined by its waker: its thread and, where known, the
 // stack of the unwait that ended it (none: unknown).
 WaitClass ClassifyWait(const trace::Dictionary& dictionary, const StackClasses& classes,
+                       const trace::Event& wait, trace::StackId waker_stack);
+WaitClass ClassifyWait(const trace::Dictionary& dictionary, StackClassifier& classes,
                        const trace::Event& wait, trace::StackId waker_stack);
 
 // Whether a timer ended it, as far as the trace tells.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trace/small_trace.h"
+#include "waitgraph/timelines_random.h"
 #include "waitgraph/wait_class_rows.h"
 #include "waitgraph/wait_class_table.h"
 
@@ -293,6 +294,22 @@ TEST(WaitClassTable, NumbersOfSystemCallsAreThoseOfTheMachine) {
   EXPECT_EQ(BlockingSyscall(202, ""), "");
   EXPECT_EQ(BlockingSyscall(-1, "aarch64"), "");
   EXPECT_EQ(BlockingSyscall(INT64_MAX, "x86_64"), "");
+}
+
+TEST(StackClassifier, TellsTheSameInWhateverOrderItIsAsked) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const trace::Trace trace = RandomSchedule({.seed = seed, .steps = 200}).Make();
+    const StackClasses all = ClassifyStacks(trace.dictionary);
+    StackClassifier classifier(trace.dictionary);
+    for (size_t i = all.by_stack.size(); i-- > 0;) {
+      const StackClass row = classifier.Of(trace::StackId(i));
+      EXPECT_EQ(row.wait_class, all.by_stack[i]);
+      EXPECT_EQ(row.purpose, all.purpose[i]);
+      EXPECT_EQ(row.ambiguous, all.ambiguous[i]);
+      EXPECT_EQ(row.wakes, all.wakes[i]);
+      EXPECT_EQ(row.tells_waker, all.tells_waker[i]);
+    }
+  }
 }
 
 }  // namespace
