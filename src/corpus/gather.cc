@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/large_memory.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "corpus/corpus.h"
@@ -239,6 +240,7 @@ GatherReport GatherRows(const std::string& corpus_folder, std::span<const TraceR
     report.summaries_used += gathered.used;
     report.summaries_made += gathered.made;
     loop.Add(std::move(gathered), rows[i].name);
+    LargeMemory::KeepWithinBound();
     progress.Advance(rows[i].events);
   });
   ParallelFor(jobs, jobs, [&](size_t) {
@@ -253,6 +255,7 @@ GatherReport GatherRows(const std::string& corpus_folder, std::span<const TraceR
     report.why_not_kept = store->why_not_kept();
   }
   for (const Collector* collector : collectors) collector->Report(report);
+  report.AddSpilled(LargeMemory::mapped_bytes(), LargeMemory::why_not_mapped());
   return report;
 }
 

@@ -12,8 +12,9 @@
 //
 // Memory: traces in memory at a time need at most memory_bytes together, except
 // that one is always let through; pieces that wait for their turn are few. What
-// collectors add up, they bound themselves: TraceShare and RowShare cut one bound
-// for all into that of the traces and that of the rows of each of two collectors.
+// collectors add up, they bound themselves: TraceShare, RowShare and TableShare cut
+// one bound for all into that of the traces, that of the rows of each of two
+// collectors, and that of all tables (base/large_memory.h).
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,8 @@ struct GatherOptions {
 constexpr uint64_t RowShare(uint64_t memory_bytes) {
   return memory_bytes == 0 ? 0 : memory_bytes / 8 + 1;
 }
-constexpr uint64_t TraceShare(uint64_t memory_bytes) { return memory_bytes - memory_bytes / 4; }
+constexpr uint64_t TableShare(uint64_t memory_bytes) { return RowShare(memory_bytes); }
+constexpr uint64_t TraceShare(uint64_t memory_bytes) { return memory_bytes - memory_bytes / 8 * 3; }
 
 // How it went; nothing that results depend on.
 struct GatherReport {
@@ -50,9 +52,9 @@ struct GatherReport {
   uint64_t summaries_made = 0;
   uint64_t summary_bytes_read = 0;
   uint64_t summary_bytes_written = 0;
-  std::string why_not_kept;  // why summaries could not be written; empty: they could
-  uint64_t rows_spilled_bytes = 0;
-  std::string why_not_spilled;  // why rows beyond the bound stayed in memory; empty: none did
+  std::string why_not_kept;         // why summaries could not be written; empty: they could
+  uint64_t rows_spilled_bytes = 0;  // and of tables
+  std::string why_not_spilled;      // why rows beyond the bound stayed in memory; empty: none did
 
   void Add(const GatherReport& other);
   void AddSpilled(uint64_t bytes, const std::string& why_not);

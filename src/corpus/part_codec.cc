@@ -24,6 +24,12 @@ std::vector<std::string> ReadStrings(ByteReader& reader) {
   return strings;
 }
 
+std::vector<std::string_view> ReadViews(ByteReader& reader) {
+  std::vector<std::string_view> views(ReadCount(reader));
+  for (std::string_view& view : views) view = reader.String();
+  return views;
+}
+
 void WriteDiagnostics(const Diagnostics& diagnostics, ByteWriter& writer) {
   writer.Varint(diagnostics.rows().size());
   for (const auto& [what, row] : diagnostics.rows()) {

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "corpus/quick_write.h"
 #include "corpus/sealed_bytes.h"
 
 namespace culprit::corpus {
@@ -62,10 +63,10 @@ std::string SummariesFolder(const std::string& corpus_folder) {
 }
 
 SummaryStore::SummaryStore(const std::string& corpus_folder)
-    : folder_(SummariesFolder(corpus_folder)) {}
+    : folder_(SummariesFolder(corpus_folder)), names_(folder_) {}
 
 std::optional<std::string> SummaryStore::Get(std::string_view trace_sha256,
-                                             const SummaryKind& kind) const {
+                                             const SummaryKind& kind) {
   const std::string digest = ShortDigest(kind.parameters);
   const std::string path =
       FolderOf(folder_, trace_sha256) + "/" + NameOf(trace_sha256, kind, digest);
@@ -75,18 +76,17 @@ std::optional<std::string> SummaryStore::Get(std::string_view trace_sha256,
   if (!sealed.ok()) return std::nullopt;
   bytes_read_ += sealed.value().size();
   NoteUse(path, info);
-  return Unseal(kind.name, IdOf(trace_sha256, digest), sealed.value());
+  std::optional<std::string> payload =
+      Unseal(kind.name, IdOf(trace_sha256, digest), sealed.value());
+  return payload && kind.names_first ? names_.Unpack(*payload) : payload;
 }
 
-// Without fsync, which would cost more than making many a summary: what a crash
-// of the machine cuts short does not verify and is made again.
 void SummaryStore::Put(std::string_view trace_sha256, const SummaryKind& kind,
                        std::string_view payload) {
   if (failed_) return;
   const std::string digest = ShortDigest(kind.parameters);
   const std::string folder = FolderOf(folder_, trace_sha256);
   const std::string path = folder + "/" + NameOf(trace_sha256, kind, digest);
-  const std::string sealed = Seal(kind.name, IdOf(trace_sha256, digest), payload);
   const auto fail = [&](const std::string& why) {
     const std::lock_guard lock(mutex_);
     if (!failed_.exchange(true)) why_not_kept_ = why;
@@ -94,16 +94,11 @@ void SummaryStore::Put(std::string_view trace_sha256, const SummaryKind& kind,
   std::error_code code;
   fs::create_directories(folder, code);
   if (code) return fail("cannot create " + folder + ": " + code.message());
-  const Result<std::string> temporary = CreateTemporary(path, Overwrite::kAllow);
-  if (!temporary.ok()) return fail(temporary.error().ToString());
-  const int fd = ::open(temporary.value().c_str(), O_WRONLY | O_CLOEXEC);
-  const bool written =
-      fd >= 0 && ::write(fd, sealed.data(), sealed.size()) == static_cast<ssize_t>(sealed.size());
-  const bool renamed = written && ::rename(temporary.value().c_str(), path.c_str()) == 0;
-  if (!renamed) fail(ErrnoError("write", path).ToString());
-  if (fd >= 0) ::close(fd);
-  if (!renamed) ::unlink(temporary.value().c_str());
-  if (renamed) bytes_written_ += sealed.size();
+  const std::string sealed = Seal(kind.name, IdOf(trace_sha256, digest),
+                                  kind.names_first ? names_.Pack(payload) : std::string(payload));
+  const Status written = WriteQuickly(path, sealed);
+  if (!written.ok()) return fail(written.error().ToString());
+  bytes_written_ += sealed.size();
 }
 
 std::string SummaryStore::why_not_kept() const {
@@ -125,10 +120,12 @@ void RemoveSummaries(const std::string& corpus_folder, std::string_view trace) {
 
 std::vector<SummaryFile> ListSummaries(const std::string& corpus_folder) {
   std::vector<SummaryFile> files;
+  const fs::path names = NamesFolder(SummariesFolder(corpus_folder));
   std::error_code code;
   for (fs::recursive_directory_iterator it(SummariesFolder(corpus_folder), code), end;
        !code && it != end; it.increment(code)) {
     struct stat info {};
+    if (it->path() == names) it.disable_recursion_pending();
     if (::stat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     const std::string name = it->path().filename().string();
     const bool temporary = name.find(kTemporaryMark) != std::string::npos;
@@ -170,6 +167,8 @@ Result<SummariesRemoved> TrimSummaries(const std::string& corpus_folder, uint64_
     removed.bytes += file.bytes;
     ++removed.files;
   }
+  std::error_code code;
+  if (removed.files_left == 0) fs::remove_all(NamesFolder(SummariesFolder(corpus_folder)), code);
   return removed;
 }
 

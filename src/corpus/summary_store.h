@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "corpus/summary_names.h"
 
 namespace culprit::corpus {
 
@@ -32,6 +33,9 @@ namespace culprit::corpus {
 struct SummaryKind {
   std::string name;        // "mine"; letters
   std::string parameters;  // all that the extraction depends on, its version included
+  // The payload begins with a list of strings, which are kept as numbers of a table
+  // that summaries share (summary_names.h).
+  bool names_first = false;
 };
 
 class SummaryStore {
@@ -39,17 +43,18 @@ class SummaryStore {
   explicit SummaryStore(const std::string& corpus_folder);
 
   // The payload; none if it is not there or not whole.
-  std::optional<std::string> Get(std::string_view trace_sha256, const SummaryKind& kind) const;
+  std::optional<std::string> Get(std::string_view trace_sha256, const SummaryKind& kind);
   void Put(std::string_view trace_sha256, const SummaryKind& kind, std::string_view payload);
 
   // Why summaries could not be kept; empty if they could, or none was put.
   std::string why_not_kept() const;
   uint64_t bytes_read() const { return bytes_read_.load(); }
-  uint64_t bytes_written() const { return bytes_written_.load(); }
+  uint64_t bytes_written() const { return bytes_written_.load() + names_.bytes_written(); }
 
  private:
   const std::string folder_;
-  mutable std::atomic<uint64_t> bytes_read_{0};
+  SummaryNames names_;
+  std::atomic<uint64_t> bytes_read_{0};
   std::atomic<uint64_t> bytes_written_{0};
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;
@@ -70,7 +75,7 @@ struct SummaryFile {
   int64_t used_s = 0;      // Unix time of the last reading or writing, about
   bool temporary = false;  // still being written, or left by a process that was killed
 };
-// By path. Empty where there is no folder.
+// By path, without the tables of names. Empty where there is no folder.
 std::vector<SummaryFile> ListSummaries(const std::string& corpus_folder);
 // Whether it is whole and of this trace. Reads it.
 bool IsWholeSummary(const std::string& corpus_folder, const SummaryFile& file,
@@ -82,7 +87,8 @@ struct SummariesRemoved {
   uint64_t files_left = 0;
   uint64_t bytes_left = 0;
 };
-// Removes those least lately used until at most `keep_bytes` are left.
+// Removes those least lately used until at most `keep_bytes` are left, and the tables
+// of names with the last of them; the figures are of summaries alone.
 Result<SummariesRemoved> TrimSummaries(const std::string& corpus_folder, uint64_t keep_bytes);
 
 }  // namespace culprit::corpus
