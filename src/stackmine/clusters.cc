@@ -252,8 +252,14 @@ void RankLast(const Evidence& evidence, const std::vector<bool>& last, MineResul
 }
 
 MineResult MineClusters(const Evidence& evidence, const MineOptions& options) {
+  return MineClustersBy(&mine::MineMaximal, evidence, options).value();
+}
+
+Result<MineResult> MineClustersBy(const MaximalMiner& miner, const Evidence& evidence,
+                                  const MineOptions& options) {
   const StackCosts costs = CostsOfStacks(evidence);
-  const MinedPatterns mined = MinePatterns(evidence, costs, options.patterns);
+  CULPRIT_ASSIGN(const MinedPatterns mined,
+                 MinePatternsBy(miner, evidence, costs, options.patterns));
   MineResult result;
   result.lambda_ns = mined.lambda_ns;
   result.truncated = mined.truncated;

@@ -82,6 +82,9 @@ struct MineResult {
 };
 
 MineResult MineClusters(const Evidence& evidence, const MineOptions& options);
+// The same, of patterns that `miner` finds (patterns.h).
+Result<MineResult> MineClustersBy(const MaximalMiner& miner, const Evidence& evidence,
+                                  const MineOptions& options);
 
 // Ranks the clusters that are marked (by place) behind all others, and settles
 // gains and parts anew.

@@ -49,7 +49,7 @@ bool Cover::Has(LabelSet set, uint32_t label) const {
 }
 
 Cover MakeCover(const Evidence& evidence, const StackLabels& labels, bool runs_by_thread) {
-  const std::vector<PathNode>& nodes = evidence.forest.nodes();
+  const LargeVector<PathNode>& nodes = evidence.forest.nodes();
   Cover cover;
   LabelSets sets(cover.sets);
   cover.own.resize(nodes.size());

@@ -23,11 +23,11 @@ using LabelSet = uint32_t;  // index in Cover::sets; 0: the empty set
 
 struct Cover {
   std::vector<std::vector<uint32_t>> sets;  // ascending labels
-  std::vector<LabelSet> own;                // by node: labels of its stack
-  std::vector<LabelSet> above;              // by node: labels of the waits it is below
-  std::vector<LabelSet> covering;           // by node: both
-  std::vector<int64_t> node_cost_ns;        // over all instances
-  std::vector<int64_t> node_own_ns;         // less that of the children
+  LargeVector<LabelSet> own;                // by node: labels of its stack
+  LargeVector<LabelSet> above;              // by node: labels of the waits it is below
+  LargeVector<LabelSet> covering;           // by node: both
+  LargeVector<int64_t> node_cost_ns;        // over all instances
+  LargeVector<int64_t> node_own_ns;         // less that of the children
   std::vector<int64_t> parts;               // by set: own time of the nodes it covers
 
   bool Has(LabelSet set, uint32_t label) const;

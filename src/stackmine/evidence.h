@@ -7,8 +7,9 @@
 //
 // Evidence of one trace and of many is the same thing: parts add up, and adding
 // them in the order of the catalog gives the same bytes whatever the number of
-// threads. Memory is the distinct stacks and places, 32 bytes an instance, and 16
-// a row until rows spill to disk (row_log.h); traces themselves are read one per
+// threads. Memory is the distinct stacks and places and 32 bytes an instance, until
+// they do not fit any more (large_memory.h), and 16 bytes a row until rows spill to
+// disk (row_log.h); traces themselves are read one per
 // thread and dropped (gather.h).
 #pragma once
 
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "base/diagnostics.h"
+#include "base/large_memory.h"
 #include "base/row_log.h"
 #include "stackmine/path_forest.h"
 #include "stackmine/stack_table.h"
@@ -70,12 +72,12 @@ struct Evidence {
   // By stack: running and wait events with it anywhere in the traces, and the
   // cost of its events in the area of interest with each event counted once,
   // however many instances it was charged to.
-  std::vector<uint64_t> occurrences;
-  std::vector<int64_t> distinct_wait_ns;
-  std::vector<int64_t> distinct_run_ns;
+  LargeVector<uint64_t> occurrences;
+  LargeVector<int64_t> distinct_wait_ns;
+  LargeVector<int64_t> distinct_run_ns;
   PathForest forest;
   RowLog<PathRow> rows;
-  std::vector<InstanceFacts> instances;
+  LargeVector<InstanceFacts> instances;
   std::vector<TraceFacts> traces;
   std::vector<std::string> scenarios;
   std::unordered_map<std::string, uint32_t> scenario_index;  // where they stand, for adding

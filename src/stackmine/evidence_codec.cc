@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "corpus/part_codec.h"
+#include "stackmine/leaf_codec.h"
 
 namespace culprit::stackmine {
 namespace {
@@ -15,53 +16,64 @@ constexpr uint32_t kMaxIndex = UINT32_MAX - 1;  // UINT32_MAX is "none" everywhe
 
 // ---- writing
 
-void WriteFrameTable(const StackTable& table, ByteWriter& out) {
+// Names of frames and, behind them, of scenarios.
+void WriteNames(const Evidence& evidence, ByteWriter& out) {
+  const StackTable& table = evidence.stacks;
+  out.Varint(table.frames() + evidence.scenarios.size());
+  for (FrameSymbol f = 0; f < table.frames(); ++f) out.String(table.FrameName(f));
+  for (const std::string& scenario : evidence.scenarios) out.String(scenario);
+}
+
+// Where the function begins in nearly every name: behind the module.
+size_t UsualFunctionAt(std::string_view name) {
+  const size_t bang = name.find('!');
+  return bang == std::string_view::npos ? 0 : bang + 1;
+}
+
+// Zero for a frame that has a name, which begins where it usually does.
+void WriteFrames(const StackTable& table, ByteWriter& out) {
   out.Varint(table.frames());
   for (FrameSymbol f = 0; f < table.frames(); ++f) {
     const std::string_view name = table.FrameName(f);
-    out.String(name);
-    out.Varint((name.size() - table.Function(f).size()) << 1 | (table.Named(f) ? 1U : 0U));
+    const size_t function_at = name.size() - table.Function(f).size();
+    const bool usual = function_at == UsualFunctionAt(name);
+    out.Varint((usual ? 0 : function_at + 1) << 1 | (table.Named(f) ? 0U : 1U));
   }
+}
+
+uint32_t CallerOf(const StackTable& table, StackIndex parent) {
+  return parent == kNoStack ? UINT32_MAX : table.Leaf(parent);
 }
 
 void WriteStacks(const Evidence& evidence, ByteWriter& out) {
   const StackTable& table = evidence.stacks;
   const auto stacks = static_cast<StackIndex>(table.stacks());
   out.Varint(stacks);
-  // Mostly the stack just before is the caller's.
+  corpus::WriteParents(
+      stacks, [&](size_t s) { return table.Parent(static_cast<StackIndex>(s)); }, out);
+  LeafCodec codec(table.frames());
+  ByteWriter spelled;
   for (StackIndex s = 0; s < stacks; ++s) {
-    out.Varint(table.Parent(s) == kNoStack ? 0 : s - table.Parent(s));
+    const LeafCodec::Code code = codec.CodeOf(CallerOf(table, table.Parent(s)), table.Leaf(s));
+    out.Varint(code.code);
+    if (code.code == 1) spelled.SignedVarint(code.spelled);
   }
-  for (StackIndex s = 0; s < stacks; ++s) out.Varint(table.Leaf(s));
+  out.String(spelled.bytes());
   for (StackIndex s = 0; s < stacks; ++s) out.Varint(evidence.occurrences[s]);
   for (StackIndex s = 0; s < stacks; ++s) out.SignedVarint(evidence.distinct_wait_ns[s]);
   for (StackIndex s = 0; s < stacks; ++s) out.SignedVarint(evidence.distinct_run_ns[s]);
 }
 
 void WriteNodes(const PathForest& forest, ByteWriter& out) {
-  const std::vector<PathNode>& nodes = forest.nodes();
+  const LargeVector<PathNode>& nodes = forest.nodes();
   out.Varint(nodes.size());
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    out.Varint(nodes[n].parent == kNoNode ? 0 : n - nodes[n].parent);
-  }
-  for (const PathNode& node : nodes) {
-    out.Varint(node.stack == kNoStack ? 0 : uint64_t{node.stack} + 1);
-  }
+  corpus::WriteParents(
+      nodes.size(), [&](size_t n) { return nodes[n].parent; }, out);
+  for (const PathNode& node : nodes) out.Varint(corpus::OrNone(node.stack));
   for (const PathNode& node : nodes) {
     out.U8(static_cast<uint8_t>(node.kind));
     out.U8(static_cast<uint8_t>(node.wait_class));
   }
-}
-
-void WriteRows(const RowLog<PathRow>& rows, ByteWriter& out) {
-  out.Varint(rows.size());
-  int64_t last = 0;
-  for (const PathRow& row : rows) {
-    out.SignedVarint(int64_t{row.node} - last);
-    last = row.node;
-  }
-  for (const PathRow& row : rows) out.Varint(row.events);
-  for (const PathRow& row : rows) out.SignedVarint(row.cost_ns);
 }
 
 void WriteInstances(const Evidence& evidence, ByteWriter& out) {
@@ -73,15 +85,6 @@ void WriteInstances(const Evidence& evidence, ByteWriter& out) {
     out.Varint(facts.scenario);
     out.SignedVarint(facts.dur_ns);
     out.Varint(facts.rows_end - evidence.rows_begin(i));
-  }
-}
-
-void WriteTraces(const std::vector<TraceFacts>& traces, ByteWriter& out) {
-  out.Varint(traces.size());
-  for (const TraceFacts& facts : traces) {
-    out.String(facts.name);
-    out.U8(facts.automatic ? 1 : 0);
-    out.Varint(facts.events);
   }
 }
 
@@ -124,45 +127,56 @@ class EvidenceReader {
   explicit EvidenceReader(std::string_view bytes) : in_(bytes) {}
 
   std::optional<Evidence> Read() {
+    names_ = corpus::ReadViews(in_);
     if (in_.Varint() != kEvidenceVersion) return std::nullopt;
     const uint8_t scope = in_.U8();
     if (scope > static_cast<uint8_t>(waitgraph::Scope::kThread)) return std::nullopt;
     evidence_.scope = static_cast<waitgraph::Scope>(scope);
-    const bool whole = Frames() && Stacks() && Nodes() && Rows() && Traces() && Names() &&
+    const bool whole = Frames() && Stacks() && Nodes() &&
+                       corpus::ReadRows(evidence_.forest.nodes().size(), evidence_.rows, in_) &&
                        Instances() && Roles() && Rest();
     if (!whole || in_.failed() || in_.remaining() != 0) return std::nullopt;
     return std::move(evidence_);
   }
 
  private:
+  // What names are left is of scenarios.
   bool Frames() {
-    const size_t count = ReadCount(in_, 2);
+    const size_t count = ReadCount(in_);
+    if (count > names_.size()) return false;
     for (FrameSymbol f = 0; f < count; ++f) {
-      const std::string_view name = in_.String();
       const uint64_t flags = in_.Varint();
-      if (in_.failed() || flags >> 1 > name.size()) return false;
-      const auto function_at = static_cast<uint32_t>(flags >> 1);
+      const uint64_t at = flags >> 1 == 0 ? UsualFunctionAt(names_[f]) : (flags >> 1) - 1;
+      if (in_.failed() || at > names_[f].size()) return false;
+      const auto function_at = static_cast<uint32_t>(at);
       // A name that was there already would have its old number.
-      if (evidence_.stacks.InternFrame(name, function_at, (flags & 1) != 0) != f) return false;
+      if (evidence_.stacks.InternFrame(names_[f], function_at, (flags & 1) == 0) != f) return false;
     }
+    evidence_.scenarios.assign(names_.begin() + static_cast<ptrdiff_t>(count), names_.end());
     return true;
+  }
+
+  bool Leaves(const std::vector<StackIndex>& parents) {
+    const size_t count = parents.size();
+    std::vector<uint64_t> codes(count);
+    for (uint64_t& code : codes) code = in_.Varint();
+    ByteReader spelled(in_.String());
+    LeafCodec codec(evidence_.stacks.frames());
+    evidence_.stacks.Reserve(count);
+    for (StackIndex s = 0; s < count; ++s) {
+      const auto frame = codec.FrameOf(CallerOf(evidence_.stacks, parents[s]), codes[s],
+                                       [&] { return spelled.SignedVarint(); });
+      if (!frame || evidence_.stacks.InternStack(parents[s], *frame) != s) return false;
+    }
+    return !in_.failed() && !spelled.failed() && spelled.remaining() == 0;
   }
 
   bool Stacks() {
     const size_t count = ReadCount(in_, 5);
     if (count > kMaxIndex) return false;
-    std::vector<StackIndex> parents(count, kNoStack);
-    for (StackIndex s = 0; s < count; ++s) {
-      const uint64_t back = in_.Varint();
-      if (back > s) return false;
-      if (back != 0) parents[s] = static_cast<StackIndex>(s - back);
-    }
-    for (StackIndex s = 0; s < count; ++s) {
-      const uint64_t frame = in_.Varint();
-      if (in_.failed() || frame >= evidence_.stacks.frames()) return false;
-      const auto symbol = static_cast<FrameSymbol>(frame);
-      if (evidence_.stacks.InternStack(parents[s], symbol) != s) return false;
-    }
+    std::vector<StackIndex> parents(count);
+    const auto take = [&](size_t s, uint32_t parent) { parents[s] = parent; };
+    if (!corpus::ReadParents(count, take, in_) || !Leaves(parents)) return false;
     evidence_.occurrences.resize(count);
     evidence_.distinct_wait_ns.resize(count);
     evidence_.distinct_run_ns.resize(count);
@@ -181,15 +195,12 @@ class EvidenceReader {
     const size_t count = ReadCount(in_, 4);
     if (count > kMaxIndex) return false;
     std::vector<PathNode> nodes(count);
-    for (size_t n = 0; n < count; ++n) {
-      const uint64_t back = in_.Varint();
-      if (back > n) return false;
-      if (back != 0) nodes[n].parent = static_cast<NodeIndex>(n - back);
-    }
+    const auto take = [&](size_t n, uint32_t parent) { nodes[n].parent = parent; };
+    if (!corpus::ReadParents(count, take, in_)) return false;
     for (PathNode& node : nodes) {
       const uint64_t stack = in_.Varint();
       if (stack > evidence_.stacks.stacks()) return false;
-      if (stack != 0) node.stack = static_cast<StackIndex>(stack - 1);
+      node.stack = static_cast<StackIndex>(stack - 1);
     }
     for (size_t n = 0; n < count; ++n) {
       const uint8_t kind = in_.U8();
@@ -204,43 +215,8 @@ class EvidenceReader {
     return !in_.failed();
   }
 
-  bool Rows() {
-    const size_t count = ReadCount(in_, 3);
-    evidence_.rows.resize(count);
-    const auto nodes = static_cast<int64_t>(evidence_.forest.nodes().size());
-    int64_t last = 0;
-    for (PathRow& row : evidence_.rows) {
-      const int64_t step = in_.SignedVarint();
-      if (step > nodes || step < -nodes) return false;
-      last += step;
-      if (last < 0 || last >= nodes) return false;
-      row.node = static_cast<NodeIndex>(last);
-    }
-    for (PathRow& row : evidence_.rows) {
-      const uint64_t events = in_.Varint();
-      if (events > UINT32_MAX) return false;
-      row.events = static_cast<uint32_t>(events);
-    }
-    for (PathRow& row : evidence_.rows) row.cost_ns = in_.SignedVarint();
-    return !in_.failed();
-  }
-
-  bool Traces() {
-    evidence_.traces.resize(ReadCount(in_, 3));
-    for (TraceFacts& facts : evidence_.traces) {
-      facts.name = in_.String();
-      facts.automatic = in_.U8() != 0;
-      facts.events = in_.Varint();
-    }
-    return !in_.failed();
-  }
-
-  bool Names() {
-    evidence_.scenarios = corpus::ReadStrings(in_);
-    return !in_.failed();
-  }
-
   bool Instances() {
+    corpus::ReadTraces(evidence_.traces, in_);
     evidence_.instances.resize(ReadCount(in_, 5));
     uint64_t end = 0;
     for (InstanceFacts& facts : evidence_.instances) {
@@ -295,6 +271,7 @@ class EvidenceReader {
   }
 
   ByteReader in_;
+  std::vector<std::string_view> names_;
   Evidence evidence_;
 };
 
@@ -302,14 +279,14 @@ class EvidenceReader {
 
 std::string EncodeEvidence(const Evidence& evidence) {
   ByteWriter out;
+  WriteNames(evidence, out);
   out.Varint(kEvidenceVersion);
   out.U8(static_cast<uint8_t>(evidence.scope));
-  WriteFrameTable(evidence.stacks, out);
+  WriteFrames(evidence.stacks, out);
   WriteStacks(evidence, out);
   WriteNodes(evidence.forest, out);
-  WriteRows(evidence.rows, out);
-  WriteTraces(evidence.traces, out);
-  corpus::WriteStrings(evidence.scenarios, out);
+  corpus::WriteRows(evidence.rows, out);
+  corpus::WriteTraces(evidence.traces, out);
   WriteInstances(evidence, out);
   out.Varint(evidence.roles.size());
   for (const auto& [key, role] : evidence.roles) {
@@ -344,10 +321,7 @@ std::string EncodeOptions(const ReduceOptions& options) {
   out.Varint(max_depth);
   out.Varint(max_segments);
   out.Varint(max_events);
-  const auto& [idle, not_idle, kernel_threads] = automatic;
-  corpus::WriteStrings(idle, out);
-  corpus::WriteStrings(not_idle, out);
-  out.U8(kernel_threads ? 1 : 0);
+  corpus::WriteAutomatic(automatic, out);
   out.U8(always_automatic ? 1 : 0);
   corpus::WriteStrings(scenarios, out);
   out.SignedVarint(slower_than_ns);
@@ -375,9 +349,7 @@ std::optional<ReduceOptions> DecodeOptions(std::string_view bytes) {
   options.area.path.max_depth = static_cast<uint32_t>(max_depth);
   options.area.path.max_segments = static_cast<uint32_t>(max_segments);
   options.area.max_events = in.Varint();
-  options.automatic.idle = corpus::ReadStrings(in);
-  options.automatic.not_idle = corpus::ReadStrings(in);
-  options.automatic.kernel_threads = in.U8() != 0;
+  corpus::ReadAutomatic(options.automatic, in);
   options.always_automatic = in.U8() != 0;
   options.scenarios = corpus::ReadStrings(in);
   options.slower_than_ns = in.SignedVarint();

@@ -6,8 +6,11 @@
 // bytes. Decoding trusts nothing: every number is held against its table.
 // O(size); no state.
 //
-//   evidence := version scope frames stacks nodes rows instances traces scenarios
-//               roles account diagnostics unreadable
+//   evidence := names version scope frames stacks nodes rows traces instances roles
+//               account diagnostics unreadable
+//
+// The names of frames and scenarios come first, so that summaries can share them
+// (corpus/summary_names.h).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +25,7 @@ namespace culprit::stackmine {
 
 // Raised whenever ReduceTrace would give other evidence for the same trace and
 // options, or the encoding changes. A test holds it against known traces.
-inline constexpr uint32_t kEvidenceVersion = 1;
+inline constexpr uint32_t kEvidenceVersion = 2;
 
 std::string EncodeEvidence(const Evidence& evidence);
 std::optional<Evidence> DecodeEvidence(std::string_view bytes);

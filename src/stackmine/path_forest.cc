@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stackmine/path_forest.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace culprit::stackmine {
+namespace {
 
-uint64_t PathForest::Hash::operator()(const PathNode& node) const {
+uint64_t HashNode(const PathNode& node) {
   constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
   uint64_t hash = ((uint64_t{node.parent} << 32) | node.stack) * kOdd;
   hash ^= hash >> 29;
@@ -14,14 +17,30 @@ uint64_t PathForest::Hash::operator()(const PathNode& node) const {
   return hash ^ (hash >> 32);
 }
 
+}  // namespace
+
+// Where a node is, or would be put.
+size_t PathForest::Slot(const PathNode& node) const {
+  const size_t mask = slots_.size() - 1;
+  size_t slot = HashNode(node) & mask;
+  while (slots_[slot] != kNoNode && !(nodes_[slots_[slot]] == node)) slot = (slot + 1) & mask;
+  return slot;
+}
+
+void PathForest::Grow() {
+  slots_.assign(std::max<size_t>(64, slots_.size() * 2), kNoNode);
+  for (NodeIndex n = 0; n < nodes_.size(); ++n) slots_[Slot(nodes_[n])] = n;
+}
+
 NodeIndex PathForest::Intern(const PathNode& node) {
   CULPRIT_CHECK(node.parent == kNoNode || node.parent < nodes_.size());
-  const auto [index, added] = index_.Insert(node);
-  if (added) {
-    *index = static_cast<NodeIndex>(nodes_.size());
+  if ((nodes_.size() + 1) * 2 > slots_.size()) Grow();
+  NodeIndex& index = slots_[Slot(node)];
+  if (index == kNoNode) {
+    index = static_cast<NodeIndex>(nodes_.size());
     nodes_.push_back(node);
   }
-  return *index;
+  return index;
 }
 
 }  // namespace culprit::stackmine

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/flat_map.h"
+#include "base/large_memory.h"
 #include "stackmine/stack_table.h"
 #include "waitgraph/wait_class.h"
 
@@ -40,14 +40,14 @@ struct PathNode {
 class PathForest {
  public:
   NodeIndex Intern(const PathNode& node);
-  const std::vector<PathNode>& nodes() const { return nodes_; }
+  const LargeVector<PathNode>& nodes() const { return nodes_; }
 
  private:
-  struct Hash {
-    uint64_t operator()(const PathNode& node) const;
-  };
-  std::vector<PathNode> nodes_;
-  FlatMap<PathNode, NodeIndex, Hash> index_;
+  size_t Slot(const PathNode& node) const;
+  void Grow();
+
+  LargeVector<PathNode> nodes_;
+  LargeVector<NodeIndex> slots_;  // where nodes_ are found by their hash, or kNoNode
 };
 
 }  // namespace culprit::stackmine

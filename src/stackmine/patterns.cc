@@ -13,7 +13,7 @@ bool Wanted(StackKind kind, const PatternOptions& options) {
   return kind == StackKind::kWait ? options.waits : options.runs;
 }
 
-mine::WeightedSequences Database(const Evidence& evidence, const std::vector<StackCost>& stacks) {
+mine::WeightedSequences Database(const Evidence& evidence, const LargeVector<StackCost>& stacks) {
   const auto run_begins = static_cast<mine::Symbol>(evidence.stacks.frames());
   mine::WeightedSequences database;
   std::vector<FrameSymbol> frames;
@@ -79,12 +79,12 @@ bool CountsAs(const PathNode& node, StackKind kind, bool runs_by_thread) {
 
 StackCosts CostsOfStacks(const Evidence& evidence) {
   StackCosts costs;
-  const std::vector<PathNode>& nodes = evidence.forest.nodes();
+  const LargeVector<PathNode>& nodes = evidence.forest.nodes();
   costs.runs_by_thread = std::none_of(nodes.begin(), nodes.end(), [](const PathNode& node) {
     return node.kind == PathKind::kRunning;
   });
   for (const StackKind kind : {StackKind::kWait, StackKind::kRun}) {
-    std::vector<int64_t> by_stack(evidence.stacks.stacks());
+    LargeVector<int64_t> by_stack(evidence.stacks.stacks());
     for (const PathRow& row : evidence.rows) {
       const PathNode& node = nodes[row.node];
       if (CountsAs(node, kind, costs.runs_by_thread)) by_stack[node.stack] += row.cost_ns;
@@ -100,7 +100,12 @@ StackCosts CostsOfStacks(const Evidence& evidence) {
 
 MinedPatterns MinePatterns(const Evidence& evidence, const StackCosts& costs,
                            const PatternOptions& options) {
-  std::vector<StackCost> left;
+  return MinePatternsBy(&mine::MineMaximal, evidence, costs, options).value();
+}
+
+Result<MinedPatterns> MinePatternsBy(const MaximalMiner& miner, const Evidence& evidence,
+                                     const StackCosts& costs, const PatternOptions& options) {
+  LargeVector<StackCost> left;
   for (const StackCost& cost : costs.stacks) {
     if (Wanted(cost.kind, options)) left.push_back(cost);
   }
@@ -117,7 +122,7 @@ MinedPatterns MinePatterns(const Evidence& evidence, const StackCosts& costs,
   MinedPatterns mined;
   mined.lambda_ns = limits.lambda;
   for (;;) {
-    const mine::MaximalResult found = mine::MineMaximal(database, limits);
+    CULPRIT_ASSIGN(const mine::MaximalResult found, miner(database, limits));
     mined.truncated = found.truncated;
     mined.why = found.why;
     std::vector<MinedPattern> round = FromSymbols(found.patterns, evidence);

@@ -15,11 +15,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "mine/maximal.h"
+#include "mine/sequences.h"
 #include "stackmine/evidence.h"
 #include "stackmine/lambda.h"
 
@@ -38,7 +41,7 @@ struct StackCost {
 };
 
 struct StackCosts {
-  std::vector<StackCost> stacks;  // distinct, waits first, by index; cost above zero
+  LargeVector<StackCost> stacks;  // distinct, waits first, by index; cost above zero
   int64_t wait_ns = 0;
   int64_t run_ns = 0;
   bool runs_by_thread = false;  // there was no sampled run
@@ -73,5 +76,12 @@ struct MinedPatterns {
 };
 MinedPatterns MinePatterns(const Evidence& evidence, const StackCosts& costs,
                            const PatternOptions& options);
+
+// Gives the answer of mine::MineMaximal, from hosts elsewhere, say.
+using MaximalMiner = std::function<Result<mine::MaximalResult>(const mine::WeightedSequences&,
+                                                               const mine::MaximalOptions&)>;
+// The same, each round mined by `miner`; an Error of its is the answer.
+Result<MinedPatterns> MinePatternsBy(const MaximalMiner& miner, const Evidence& evidence,
+                                     const StackCosts& costs, const PatternOptions& options);
 
 }  // namespace culprit::stackmine

@@ -135,9 +135,9 @@ class Reducer {
   // Stacks are numbered in the order in which time meets them.
   void CountOccurrences() {
     struct Met {
-      uint64_t count = 0;
       int64_t first_ns = INT64_MAX;
       waitgraph::EventIndex first = waitgraph::kNoEvent;
+      uint32_t count = 0;
     };
     std::vector<Met> met(dictionary().stacks().size());
     for (waitgraph::EventIndex i = 0; i < trace_.events.size(); ++i) {
@@ -176,8 +176,22 @@ class Reducer {
     const std::string_view module = kModules[pseudo];
     const std::string name = std::string(module) + "!" + ThreadRole(dictionary(), thread);
     const auto function_at = static_cast<uint32_t>(module.size() + 1);
-    *stack = evidence_.stacks.InternStack(
-        parent, evidence_.stacks.InternFrame(name, function_at, /*named=*/false));
+    const size_t frames_before = evidence_.stacks.frames();
+    const FrameSymbol frame = evidence_.stacks.InternFrame(name, function_at, /*named=*/false);
+    if (frame == frames_before) pseudo_symbols_.Insert(frame);
+    *stack = PseudoStack(parent, frame);
+    return *stack;
+  }
+
+  // Threads of one role share it. The table need not be searched as long as nothing
+  // but pseudo-frames has the name.
+  StackIndex PseudoStack(StackIndex parent, FrameSymbol frame) {
+    if (!brought_.all_distinct() || pseudo_symbols_.Find(frame) == nullptr) {
+      brought_.ExpectOthers();
+      return evidence_.stacks.InternStack(parent, frame);
+    }
+    const auto [stack, added] = pseudo_stacks_.Insert(uint64_t{parent} << 32 | frame);
+    if (added) *stack = evidence_.stacks.AppendStack(parent, frame);
     return *stack;
   }
 
@@ -312,7 +326,9 @@ class Reducer {
   std::unordered_map<std::string, uint32_t> scenario_ids_;
   // The stacks of pseudo-frames, by parent << 32 | thread.
   std::array<FlatMap<uint64_t, StackIndex>, kPseudoFrames> pseudo_;
-  std::vector<NodeIndex> node_of_;  // by event of the area
+  FlatMap<uint64_t, StackIndex> pseudo_stacks_;  // by parent << 32 | frame
+  FlatMap<FrameSymbol, bool> pseudo_symbols_;    // of names that no stack had before
+  std::vector<NodeIndex> node_of_;               // by event of the area
   int64_t total_ns_ = 0;
 };
 

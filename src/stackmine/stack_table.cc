@@ -32,19 +32,31 @@ size_t StackTable::Slot(StackIndex parent, FrameSymbol frame) const {
   }
 }
 
-void StackTable::Rehash(size_t slots) {
-  slots_.assign(slots, kNoStack);
-  for (StackIndex s = 0; s < stacks_.size(); ++s) {
-    slots_[Slot(stacks_[s].parent, stacks_[s].frame)] = s;
+// Brings what was appended into the index, which has room for `slots`.
+void StackTable::Index(size_t slots) {
+  if (slots > slots_.size()) {
+    slots_.assign(slots, kNoStack);
+    indexed_ = 0;
+  }
+  for (; indexed_ < stacks_.size(); ++indexed_) {
+    const StackRow& row = stacks_[indexed_];
+    slots_[Slot(row.parent, row.frame)] = static_cast<StackIndex>(indexed_);
   }
 }
 
+StackIndex StackTable::AppendStack(StackIndex parent, FrameSymbol frame) {
+  stacks_.push_back({parent, frame});
+  return static_cast<StackIndex>(stacks_.size() - 1);
+}
+
 StackIndex StackTable::InternStack(StackIndex parent, FrameSymbol frame) {
-  if ((stacks_.size() + 1) * 2 > slots_.size()) Rehash(std::max<size_t>(64, slots_.size() * 2));
+  if ((stacks_.size() + 1) * 2 > slots_.size() || indexed_ < stacks_.size()) {
+    Index(std::max<size_t>(64, std::bit_ceil((stacks_.size() + 1) * 2)));
+  }
   StackIndex& index = slots_[Slot(parent, frame)];
   if (index == kNoStack) {
-    index = static_cast<StackIndex>(stacks_.size());
-    stacks_.push_back({parent, frame});
+    index = AppendStack(parent, frame);
+    indexed_ = stacks_.size();
   }
   return index;
 }
@@ -53,7 +65,7 @@ void StackTable::Reserve(size_t stacks) {
   const size_t slots = std::bit_ceil((stacks + 1) * 2);
   if (slots <= slots_.size()) return;
   stacks_.reserve(stacks);
-  Rehash(slots);
+  Index(slots);
 }
 
 std::optional<FrameSymbol> StackTable::FindFrame(std::string_view name) const {
@@ -76,9 +88,8 @@ DictionaryStacks::DictionaryStacks(const trace::Dictionary& from, StackTable& to
     : from_(from),
       to_(to),
       frames_(from.frames().size(), kNoFrame),
-      stacks_(from.stacks().size(), kNoStack) {
-  if (to.stacks() == 0) to.Reserve(from.stacks().size());
-}
+      stacks_(from.stacks().size(), kNoStack),
+      all_distinct_(to.stacks() == 0) {}
 
 StackIndex DictionaryStacks::Bring(trace::StackId stack) {
   path_.clear();
@@ -88,7 +99,8 @@ StackIndex DictionaryStacks::Bring(trace::StackId stack) {
   }
   StackIndex brought = stack.valid() ? stacks_[stack.value] : kNoStack;
   for (auto it = path_.rbegin(); it != path_.rend(); ++it) {
-    brought = to_.InternStack(brought, BringFrame(from_.stacks()[it->value].frame));
+    const FrameSymbol frame = BringFrame(from_.stacks()[it->value].frame);
+    brought = all_distinct_ ? to_.AppendStack(brought, frame) : to_.InternStack(brought, frame);
     stacks_[it->value] = brought;
   }
   return brought;
@@ -114,7 +126,9 @@ FrameSymbol DictionaryStacks::BringFrame(trace::FrameId frame) {
   const size_t bang = name.find('!');
   const size_t unnamed_at = bang == std::string_view::npos ? 0 : bang + 1;
   const size_t function_at = named ? name.size() - function.size() : unnamed_at;
+  const size_t frames_before = to_.frames();
   symbol = to_.InternFrame(name, static_cast<uint32_t>(function_at), named);
+  all_distinct_ = all_distinct_ && symbol == frames_before;
   return symbol;
 }
 

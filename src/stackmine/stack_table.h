@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/large_memory.h"
 #include "base/string_table.h"
 #include "trace/dictionary.h"
 
@@ -29,6 +30,8 @@ class StackTable {
   // and not an address.
   FrameSymbol InternFrame(std::string_view name, uint32_t function_at, bool named);
   StackIndex InternStack(StackIndex parent, FrameSymbol frame);
+  // The same for one that is known not to be there yet, without looking.
+  StackIndex AppendStack(StackIndex parent, FrameSymbol frame);
   // Room for so many stacks, before the first.
   void Reserve(size_t stacks);
 
@@ -50,7 +53,7 @@ class StackTable {
 
  private:
   size_t Slot(StackIndex parent, FrameSymbol frame) const;
-  void Rehash(size_t slots);
+  void Index(size_t slots);
 
   struct FrameRow {
     uint32_t function_at = 0;
@@ -63,8 +66,9 @@ class StackTable {
 
   StringTable names_;  // its ids are the symbols
   std::vector<FrameRow> frames_;
-  std::vector<StackRow> stacks_;
-  std::vector<StackIndex> slots_;  // where stacks_ are found by their hash, or kNoStack
+  LargeVector<StackRow> stacks_;
+  LargeVector<StackIndex> slots_;  // where stacks_ are found by their hash, or kNoStack
+  size_t indexed_ = 0;             // of stacks_; the others were appended since
 };
 
 // Brings stacks of a trace's dictionary into a table; remembers what it brought.
@@ -72,6 +76,11 @@ class DictionaryStacks {
  public:
   DictionaryStacks(const trace::Dictionary& from, StackTable& to);
   StackIndex Bring(trace::StackId stack);
+  // Whether no two frames of the dictionary have had one name yet, nor a frame one
+  // that was there before. Different stacks are then different in the table too.
+  bool all_distinct() const { return all_distinct_; }
+  // Somebody else is about to add stacks of frames that the dictionary may have.
+  void ExpectOthers() { all_distinct_ = false; }
 
  private:
   FrameSymbol BringFrame(trace::FrameId frame);
@@ -82,6 +91,7 @@ class DictionaryStacks {
   std::vector<StackIndex> stacks_;
   std::vector<trace::StackId> path_;
   std::string name_;  // of the frame at hand
+  bool all_distinct_;
 };
 
 // The indexes that the stacks of `from` have in `to`, by index in `from`.
