@@ -46,7 +46,7 @@ bool IsPathEnd(ChainKind kind) {
 
 AggregateGraph Aggregate(const Evidence& evidence, const std::vector<uint32_t>& instances,
                          const AggregateOptions& options) {
-  const std::vector<ChainNode>& chains = evidence.forest.nodes();
+  const LargeVector<ChainNode>& chains = evidence.forest.nodes();
   AggregateGraph graph;
   for (const uint32_t i : instances) AddNs(graph.instances_ns, evidence.instances[i].dur_ns);
   for (AggregateNode node : SumByNode(evidence, instances)) {

@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/large_memory.h"
 #include "causality/component.h"
 
 namespace culprit::causality {
@@ -44,13 +45,13 @@ struct ChainNode {
 class ChainForest {
  public:
   ChainIndex Intern(const ChainNode& node);
-  const std::vector<ChainNode>& nodes() const { return nodes_; }
+  const LargeVector<ChainNode>& nodes() const { return nodes_; }
 
  private:
   void Grow();
 
-  std::vector<ChainNode> nodes_;
-  std::vector<ChainIndex> slots_;
+  LargeVector<ChainNode> nodes_;
+  LargeVector<ChainIndex> slots_;
 };
 
 }  // namespace culprit::causality

@@ -33,7 +33,7 @@ std::string_view DeviceSignature(std::string_view device) {
   return "HardwareService";
 }
 
-ChainWalk::ChainWalk(const waitgraph::Timelines& timelines, const ComponentTable& components,
+ChainWalk::ChainWalk(const waitgraph::Timelines& timelines, ComponentTable& components,
                      const TopLevelWaits& top_level, StringTable& signatures, ChainForest& forest)
     : timelines_(timelines),
       components_(components),

@@ -29,7 +29,7 @@ std::string_view DeviceSignature(std::string_view device);
 class ChainWalk {
  public:
   // Signatures go to `signatures`, places to `forest`. All must outlive it.
-  ChainWalk(const waitgraph::Timelines& timelines, const ComponentTable& components,
+  ChainWalk(const waitgraph::Timelines& timelines, ComponentTable& components,
             const TopLevelWaits& top_level, StringTable& signatures, ChainForest& forest);
 
   // Appends the rows of the graph, by place; `top_level` must have been asked for
@@ -64,7 +64,7 @@ class ChainWalk {
   bool Admits(uint32_t child);
 
   const waitgraph::Timelines& timelines_;
-  const ComponentTable& components_;
+  ComponentTable& components_;
   const TopLevelWaits& top_level_;
   StringTable& signatures_;
   ChainForest& forest_;

@@ -118,116 +118,115 @@ std::string SetName(const ComponentOptions& options) {
 
 ComponentTable::ComponentTable(const trace::Trace& trace, const ComponentOptions& options,
                                SetTable& sets)
-    : by_thread_(options.by == By::kProcess || options.by == By::kCgroup) {
+    : dictionary_(trace.dictionary),
+      sets_(sets),
+      by_thread_(options.by == By::kProcess || options.by == By::kCgroup),
+      rows_(trace.dictionary.stacks().size()) {
   names_.push_back(SetName(options));
   if (by_thread_) {
-    ByThreads(trace, options, sets);
+    ByThreads(options);
   } else {
-    ByFrames(trace, options, sets);
+    ByFrames(options);
   }
   std::sort(not_chosen_.begin(), not_chosen_.end());
   not_chosen_.erase(std::unique(not_chosen_.begin(), not_chosen_.end()), not_chosen_.end());
 }
 
-void ComponentTable::ByFrames(const trace::Trace& trace, const ComponentOptions& options,
-                              SetTable& sets) {
-  const trace::Dictionary& dictionary = trace.dictionary;
-  std::vector<bool> chosen = options.globs.empty()
-                                 ? NamedFrames(dictionary)
-                                 : waitgraph::FramesMatching(dictionary, options.globs);
-  Without(dictionary, options.except, chosen);
-  const std::vector<SetId> frame_sets = SetsOfFrames(dictionary, options.by, chosen, sets);
-  const auto& stacks = dictionary.stacks();
-  stack_sets_.resize(stacks.size(), kEmptySet);
-  // A caller's stack has a smaller id than its callees'.
-  for (size_t i = 0; i < stacks.size(); ++i) {
-    if (stacks[i].parent.value < i) stack_sets_[i] = stack_sets_[stacks[i].parent.value];
-    const uint32_t frame = stacks[i].frame.value;
-    if (frame < chosen.size()) stack_sets_[i] = sets.Union(stack_sets_[i], frame_sets[frame]);
-  }
-  FindSignatures(dictionary, chosen, options.globs.empty());
+void ComponentTable::ByFrames(const ComponentOptions& options) {
+  chosen_ = options.globs.empty() ? NamedFrames(dictionary_)
+                                  : waitgraph::FramesMatching(dictionary_, options.globs);
+  Without(dictionary_, options.except, chosen_);
+  FindSetsOfFrames(options.by);
+  if (options.globs.empty()) plain_ = PlainFrames(dictionary_);
 }
 
-std::vector<SetId> ComponentTable::SetsOfFrames(const trace::Dictionary& dictionary, By by,
-                                                const std::vector<bool>& chosen, SetTable& sets) {
+void ComponentTable::FindSetsOfFrames(By by) {
   // By module, frames without one last; several modules may have one name.
   struct OfModule {
     bool seen = false;
     SetId set = kEmptySet;  // of its chosen frames, once there was one
   };
-  std::vector<OfModule> modules(dictionary.modules().size() + 1);
+  std::vector<OfModule> modules(dictionary_.modules().size() + 1);
   Naming naming(names_);
-  std::vector<SetId> frame_sets(chosen.size(), kEmptySet);
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    const trace::Frame& frame = dictionary.frames()[i];
+  frame_sets_.assign(chosen_.size(), kEmptySet);
+  for (size_t i = 0; i < chosen_.size(); ++i) {
+    const trace::Frame& frame = dictionary_.frames()[i];
     OfModule& module = frame.module.valid() ? modules[frame.module.value] : modules.back();
     module.seen = true;
-    if (!chosen[i]) continue;
+    if (!chosen_[i]) continue;
     if (module.set == kEmptySet) {
-      const SetId whole = sets.With(kEmptySet, kWholeSet);
+      const SetId whole = sets_.With(kEmptySet, kWholeSet);
       module.set =
-          by == By::kModule ? sets.With(whole, naming.Of(ModuleName(dictionary, frame))) : whole;
+          by == By::kModule ? sets_.With(whole, naming.Of(ModuleName(dictionary_, frame))) : whole;
     }
-    frame_sets[i] = module.set;
+    frame_sets_[i] = module.set;
   }
   std::map<std::string_view, bool> chosen_names;
   for (size_t m = 0; m < modules.size(); ++m) {
     if (!modules[m].seen) continue;
     trace::Frame any_frame;
     if (m + 1 < modules.size()) any_frame.module = trace::ModuleId(m);
-    bool& any = chosen_names[ModuleName(dictionary, any_frame)];
+    bool& any = chosen_names[ModuleName(dictionary_, any_frame)];
     any = any || modules[m].set != kEmptySet;
   }
   for (const auto& [module, any] : chosen_names) {
     if (!any) not_chosen_.emplace_back(module);
   }
-  return frame_sets;
 }
 
-void ComponentTable::FindSignatures(const trace::Dictionary& dictionary,
-                                    const std::vector<bool>& chosen, bool pass_over_plain) {
-  const std::vector<bool> plain =
-      pass_over_plain ? PlainFrames(dictionary) : std::vector<bool>(chosen.size(), false);
-  const auto& stacks = dictionary.stacks();
-  stack_signatures_.resize(stacks.size(), kNoSignature);
-  for (size_t i = 0; i < stacks.size(); ++i) {
-    SignatureId& signature = stack_signatures_[i];
-    if (stacks[i].parent.value < i) signature = stack_signatures_[stacks[i].parent.value];
-    const uint32_t frame = stacks[i].frame.value;
-    if (frame >= chosen.size() || !chosen[frame]) continue;
-    const bool only_plain = signature == kNoSignature || plain[signature];
-    if (!plain[frame] || only_plain) signature = frame;
-  }
-}
-
-void ComponentTable::ByThreads(const trace::Trace& trace, const ComponentOptions& options,
-                               SetTable& sets) {
-  const trace::Dictionary& dictionary = trace.dictionary;
+void ComponentTable::ByThreads(const ComponentOptions& options) {
   Naming naming(names_);
-  for (const trace::Thread& thread : dictionary.threads()) {
-    const std::string_view name = OwnerName(dictionary, thread, options.by);
+  for (const trace::Thread& thread : dictionary_.threads()) {
+    const std::string_view name = OwnerName(dictionary_, thread, options.by);
     const bool chosen = !name.empty() && MatchesAny(options.globs, name);
     if (!name.empty() && !chosen) not_chosen_.emplace_back(name);
     SetId set = kEmptySet;
-    if (chosen) set = sets.With(sets.With(kEmptySet, kWholeSet), naming.Of(name));
+    if (chosen) set = sets_.With(sets_.With(kEmptySet, kWholeSet), naming.Of(name));
     thread_sets_.push_back(set);
   }
-  std::vector<bool> named = NamedFrames(dictionary);
-  Without(dictionary, options.except, named);
-  FindSignatures(dictionary, named, /*pass_over_plain=*/true);
+  chosen_ = NamedFrames(dictionary_);
+  Without(dictionary_, options.except, chosen_);
+  plain_ = PlainFrames(dictionary_);
 }
 
-SetId ComponentTable::ComponentsOf(trace::StackId stack, trace::ThreadId thread) const {
-  if (by_thread_) {
-    return thread.value < thread_sets_.size() ? thread_sets_[thread.value] : kEmptySet;
+ComponentTable::StackRow ComponentTable::Below(const StackRow& caller, uint32_t frame) {
+  StackRow row = caller;
+  row.known = true;
+  if (frame >= chosen_.size() || !chosen_[frame]) return row;
+  if (!by_thread_) row.set = sets_.Union(row.set, frame_sets_[frame]);
+  const bool plain = !plain_.empty() && plain_[frame];
+  if (!plain || row.signature == kNoSignature || plain_[row.signature]) row.signature = frame;
+  return row;
+}
+
+const ComponentTable::StackRow& ComponentTable::RowOf(trace::StackId stack) {
+  static constexpr StackRow kNoRow;
+  const std::vector<trace::StackNode>& stacks = dictionary_.stacks();
+  if (stack.value >= rows_.size()) return kNoRow;
+  unknown_.clear();
+  // A caller's stack has a smaller id than its callees'.
+  uint32_t at = stack.value;
+  while (at < rows_.size() && !rows_[at].known) {
+    unknown_.push_back(at);
+    const uint32_t caller = stacks[at].parent.value;
+    at = caller < at ? caller : UINT32_MAX;
   }
-  return stack.value < stack_sets_.size() ? stack_sets_[stack.value] : kEmptySet;
+  StackRow row = at < rows_.size() ? rows_[at] : StackRow();
+  for (auto it = unknown_.rbegin(); it != unknown_.rend(); ++it) {
+    row = Below(row, stacks[*it].frame.value);
+    rows_[*it] = row;
+  }
+  return rows_[stack.value];
 }
 
-SignatureId ComponentTable::SignatureOf(trace::StackId stack, trace::ThreadId thread) const {
-  if (stack.value >= stack_signatures_.size()) return kNoSignature;
+SetId ComponentTable::ComponentsOf(trace::StackId stack, trace::ThreadId thread) {
+  if (!by_thread_) return RowOf(stack).set;
+  return thread.value < thread_sets_.size() ? thread_sets_[thread.value] : kEmptySet;
+}
+
+SignatureId ComponentTable::SignatureOf(trace::StackId stack, trace::ThreadId thread) {
   if (by_thread_ && ComponentsOf(stack, thread) == kEmptySet) return kNoSignature;
-  return stack_signatures_[stack.value];
+  return RowOf(stack).signature;
 }
 
 }  // namespace culprit::causality

@@ -11,8 +11,10 @@
 // of the chosen threads belongs to the set. Where no globs tell, frames of the
 // kernel and the C and C++ libraries are signatures only of stacks without others.
 //
-// ComponentTable answers for one trace, from tables made once: O(frames × globs
-// + stacks × components a stack). Immutable; the trace must outlive it.
+// ComponentTable answers for one trace. Frames are looked at once, O(frames × globs);
+// a stack when it is first asked for, and its callers with it, since most stacks of a
+// trace stand in no instance's graph. One thread at a time; the trace and the sets
+// must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +54,9 @@ class ComponentTable {
   ComponentTable(const trace::Trace& trace, const ComponentOptions& options, SetTable& sets);
 
   // The components that an event with this stack, of this thread, belongs to.
-  SetId ComponentsOf(trace::StackId stack, trace::ThreadId thread) const;
+  SetId ComponentsOf(trace::StackId stack, trace::ThreadId thread);
   // A FrameId of the trace as a number; kNoSignature if it does not belong.
-  SignatureId SignatureOf(trace::StackId stack, trace::ThreadId thread) const;
+  SignatureId SignatureOf(trace::StackId stack, trace::ThreadId thread);
   // By ComponentId.
   const std::vector<std::string>& names() const { return names_; }
   // Modules of all frames, or all processes or cgroups, that the globs passed by:
@@ -62,20 +64,29 @@ class ComponentTable {
   const std::vector<std::string>& not_chosen() const { return not_chosen_; }
 
  private:
-  void ByFrames(const trace::Trace& trace, const ComponentOptions& options, SetTable& sets);
-  void ByThreads(const trace::Trace& trace, const ComponentOptions& options, SetTable& sets);
+  void ByFrames(const ComponentOptions& options);
+  void ByThreads(const ComponentOptions& options);
+  void FindSetsOfFrames(By by);
 
-  std::vector<SetId> SetsOfFrames(const trace::Dictionary& dictionary, By by,
-                                  const std::vector<bool>& chosen, SetTable& sets);
-  void FindSignatures(const trace::Dictionary& dictionary, const std::vector<bool>& chosen,
-                      bool pass_over_plain);
+  struct StackRow {
+    SetId set = kEmptySet;
+    SignatureId signature = kNoSignature;
+    bool known = false;
+  };
+  const StackRow& RowOf(trace::StackId stack);
+  StackRow Below(const StackRow& caller, uint32_t frame);
 
-  bool by_thread_ = false;
+  const trace::Dictionary& dictionary_;
+  SetTable& sets_;
+  const bool by_thread_;
   std::vector<std::string> names_;
   std::vector<std::string> not_chosen_;
-  std::vector<SetId> stack_sets_;
-  std::vector<SetId> thread_sets_;
-  std::vector<SignatureId> stack_signatures_;
+  std::vector<bool> chosen_;        // by FrameId: belongs to the set
+  std::vector<bool> plain_;         // by FrameId; empty: none is passed over
+  std::vector<SetId> frame_sets_;   // by FrameId; empty: threads tell
+  std::vector<SetId> thread_sets_;  // by ThreadId; empty: frames tell
+  std::vector<StackRow> rows_;      // by StackId
+  std::vector<uint32_t> unknown_;   // stacks on the way to one that is known
 };
 
 }  // namespace culprit::causality

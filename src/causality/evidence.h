@@ -66,6 +66,7 @@ struct ImpactTimes {
   uint64_t instances = 0;        // with any of it
 
   void Add(const ImpactTimes& other);
+  bool operator==(const ImpactTimes&) const = default;
 };
 
 inline uint64_t CellKey(uint32_t scenario, ComponentId component) {
@@ -77,6 +78,8 @@ struct ImpactCell {
   uint32_t scenario = kAllScenarios;
   ComponentId component = kWholeSet;
   ImpactTimes times;
+
+  bool operator==(const ImpactCell&) const = default;
 };
 
 // What was looked at and what was left out.
@@ -98,14 +101,14 @@ struct Evidence {
   StringTable signatures;               // by SignatureId
   ChainForest forest;
   RowLog<ChainRow> rows;
-  std::vector<InstanceFacts> instances;
+  LargeVector<InstanceFacts> instances;
   std::vector<TraceFacts> traces;
   std::vector<std::string> scenarios;
   // Sums over traces of every ⟨scenario or all, component⟩, and beside them per
   // trace those of ⟨all, component⟩ and ⟨scenario, whole set⟩: what the confidence
   // intervals are made of. Each key once.
   std::vector<ImpactCell> cells;
-  std::vector<ImpactCell> trace_cells;
+  LargeVector<ImpactCell> trace_cells;
   std::vector<PropagatedWait> propagated;  // those that cost most beyond once; few
   std::vector<std::string> not_chosen;     // modules or names that no glob chose; sorted
   // Where names and ⟨scenario, component⟩ stand, for adding.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "causality/evidence_codec.h"
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "corpus/part_codec.h"
 
@@ -11,21 +13,22 @@ using corpus::ReadCount;
 
 constexpr uint32_t kMaxIndex = UINT32_MAX - 1;  // UINT32_MAX is "none" everywhere
 
-// Numbers that may be "none" are written one higher, none as zero.
-uint64_t OrNone(uint32_t number) { return number == UINT32_MAX ? 0 : uint64_t{number} + 1; }
+using corpus::OrNone;
 
 // ---- writing
 
-void WriteTraces(const std::vector<TraceFacts>& traces, ByteWriter& out) {
-  out.Varint(traces.size());
-  for (const TraceFacts& facts : traces) {
-    out.String(facts.name);
-    out.U8(facts.automatic ? 1 : 0);
-    out.Varint(facts.events);
+// Of components, scenarios, what no glob chose, and signatures, in this order.
+void WriteNames(const Evidence& evidence, ByteWriter& out) {
+  const StringTable& signatures = evidence.signatures;
+  out.Varint(evidence.components.size() + evidence.scenarios.size() + evidence.not_chosen.size() +
+             signatures.size());
+  for (const auto* names : {&evidence.components, &evidence.scenarios, &evidence.not_chosen}) {
+    for (const std::string& name : *names) out.String(name);
   }
+  for (size_t i = 0; i < signatures.size(); ++i) out.String(signatures.Get(StringId(i)));
 }
 
-void WriteInstances(const std::vector<InstanceFacts>& instances, ByteWriter& out) {
+void WriteInstances(const LargeVector<InstanceFacts>& instances, ByteWriter& out) {
   out.Varint(instances.size());
   for (const InstanceFacts& facts : instances) {
     out.Varint(facts.trace);
@@ -35,22 +38,45 @@ void WriteInstances(const std::vector<InstanceFacts>& instances, ByteWriter& out
   }
 }
 
-void WriteCells(const std::vector<ImpactCell>& cells, ByteWriter& out) {
+// The same walk over the columns of times serves both directions.
+template <class Cells, class Signed, class Unsigned>
+void EachColumn(Cells& cells, const Signed& each_ns, const Unsigned& each_count) {
+  for (const auto number :
+       {&ImpactTimes::wait_ns, &ImpactTimes::run_ns, &ImpactTimes::distinct_wait_ns}) {
+    for (auto& cell : cells) each_ns(cell.times.*number);
+  }
+  for (const auto number :
+       {&ImpactTimes::waits, &ImpactTimes::distinct_waits, &ImpactTimes::instances}) {
+    for (auto& cell : cells) each_count(cell.times.*number);
+  }
+}
+
+void WriteCells(const auto& cells, ByteWriter& out) {
   out.Varint(cells.size());
-  for (const ImpactCell& cell : cells) {
-    out.Varint(OrNone(cell.trace));
-    out.Varint(OrNone(cell.scenario));
-    out.Varint(cell.component);
+  for (const ImpactCell& cell : cells) out.Varint(OrNone(cell.trace));
+  for (const ImpactCell& cell : cells) out.Varint(OrNone(cell.scenario));
+  for (const ImpactCell& cell : cells) out.Varint(cell.component);
+  EachColumn(
+      cells, [&](int64_t dur_ns) { out.SignedVarint(dur_ns); },
+      [&](uint64_t count) { out.Varint(count); });
+}
+
+// What one trace keeps beside the sums is a part of them.
+std::vector<ImpactCell> CellsOfOneTrace(const Evidence& evidence) {
+  std::vector<ImpactCell> cells;
+  for (ImpactCell cell : evidence.cells) {
+    if (cell.scenario != kAllScenarios && cell.component != kWholeSet) continue;
+    cell.trace = 0;
+    cells.push_back(cell);
   }
-  for (const ImpactCell& cell : cells) {
-    const ImpactTimes& times = cell.times;
-    for (const int64_t dur_ns : {times.wait_ns, times.run_ns, times.distinct_wait_ns}) {
-      out.SignedVarint(dur_ns);
-    }
-    for (const uint64_t count : {times.waits, times.distinct_waits, times.instances}) {
-      out.Varint(count);
-    }
-  }
+  return cells;
+}
+
+void WriteTraceCells(const Evidence& evidence, ByteWriter& out) {
+  const bool of_one = evidence.traces.size() == 1 &&
+                      std::ranges::equal(evidence.trace_cells, CellsOfOneTrace(evidence));
+  out.U8(of_one ? 1 : 0);
+  if (!of_one) WriteCells(evidence.trace_cells, out);
 }
 
 void WritePropagated(const std::vector<PropagatedWait>& waits, ByteWriter& out) {
@@ -73,16 +99,15 @@ std::string ImpactSection(const Evidence& evidence) {
   out.SignedVarint(evidence.account.ready_ns);
   out.Varint(evidence.account.waits_without_stack);
   WriteCells(evidence.cells, out);
-  WriteCells(evidence.trace_cells, out);
+  WriteTraceCells(evidence, out);
   WritePropagated(evidence.propagated, out);
   return out.Take();
 }
 
-void WriteForest(const std::vector<ChainNode>& nodes, ByteWriter& out) {
+void WriteForest(const LargeVector<ChainNode>& nodes, ByteWriter& out) {
   out.Varint(nodes.size());
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    out.Varint(nodes[n].parent == kNoChain ? 0 : n - nodes[n].parent);
-  }
+  corpus::WriteParents(
+      nodes.size(), [&](size_t n) { return nodes[n].parent; }, out);
   for (const ChainNode& node : nodes) out.Varint(OrNone(node.first));
   for (const ChainNode& node : nodes) out.Varint(OrNone(node.second));
   for (const ChainNode& node : nodes) out.U8(static_cast<uint8_t>(node.kind));
@@ -93,24 +118,13 @@ void WriteRows(const Evidence& evidence, ByteWriter& out) {
     const InstanceFacts& facts = evidence.instances[i];
     out.Varint((facts.rows_end - evidence.rows_begin(i)) << 1 | (facts.truncated ? 1U : 0U));
   }
-  out.Varint(evidence.rows.size());
-  int64_t last = 0;
-  for (const ChainRow& row : evidence.rows) {
-    out.SignedVarint(int64_t{row.node} - last);
-    last = row.node;
-  }
-  for (const ChainRow& row : evidence.rows) out.Varint(row.events);
-  for (const ChainRow& row : evidence.rows) out.SignedVarint(row.cost_ns);
+  corpus::WriteRows(evidence.rows, out);
 }
 
 std::string ChainsSection(const Evidence& evidence) {
   ByteWriter out;
   out.Varint(evidence.account.chain_events);
   out.Varint(evidence.account.truncated_instances);
-  out.Varint(evidence.signatures.size());
-  for (size_t i = 0; i < evidence.signatures.size(); ++i) {
-    out.String(evidence.signatures.Get(StringId(i)));
-  }
   WriteForest(evidence.forest.nodes(), out);
   WriteRows(evidence, out);
   return out.Take();
@@ -123,11 +137,11 @@ class EvidenceReader {
   EvidenceReader(std::string_view bytes, const EvidenceParts& parts) : in_(bytes), parts_(parts) {}
 
   std::optional<Evidence> Read() {
+    names_ = corpus::ReadViews(in_);
     if (in_.Varint() != kEvidenceVersion) return std::nullopt;
-    evidence_.components = corpus::ReadStrings(in_);
-    evidence_.scenarios = corpus::ReadStrings(in_);
-    if (!Index() || !Traces() || !Instances()) return std::nullopt;
-    evidence_.not_chosen = corpus::ReadStrings(in_);
+    if (!Names() || !Index()) return std::nullopt;
+    corpus::ReadTraces(evidence_.traces, in_);
+    if (!Instances()) return std::nullopt;
     ExtractAccount& account = evidence_.account;
     for (uint64_t* number : {&account.events, &account.nodes, &account.instances_left_out}) {
       *number = in_.Varint();
@@ -144,6 +158,18 @@ class EvidenceReader {
   }
 
  private:
+  // What is left is of signatures.
+  bool Names() {
+    for (auto* names : {&evidence_.components, &evidence_.scenarios, &evidence_.not_chosen}) {
+      const uint64_t count = in_.Varint();
+      if (count > names_.size() - names_used_) return false;
+      const auto begin = names_.begin() + static_cast<ptrdiff_t>(names_used_);
+      names->assign(begin, begin + static_cast<ptrdiff_t>(count));
+      names_used_ += count;
+    }
+    return true;
+  }
+
   // The whole set stands apart: a module may have its name.
   bool Index() {
     for (uint32_t i = 1; i < evidence_.components.size(); ++i) {
@@ -151,16 +177,6 @@ class EvidenceReader {
     }
     for (uint32_t i = 0; i < evidence_.scenarios.size(); ++i) {
       if (!evidence_.scenario_index.emplace(evidence_.scenarios[i], i).second) return false;
-    }
-    return !in_.failed();
-  }
-
-  bool Traces() {
-    evidence_.traces.resize(ReadCount(in_, 3));
-    for (TraceFacts& facts : evidence_.traces) {
-      facts.name = in_.String();
-      facts.automatic = in_.U8() != 0;
-      facts.events = in_.Varint();
     }
     return !in_.failed();
   }
@@ -181,28 +197,35 @@ class EvidenceReader {
     return !in_.failed();
   }
 
-  bool Cells(ByteReader& in, std::vector<ImpactCell>& cells) {
+  bool Cells(ByteReader& in, auto& cells) {
     cells.resize(ReadCount(in, 9));
     for (ImpactCell& cell : cells) {
       const uint64_t trace = in.Varint();
-      const uint64_t scenario = in.Varint();
-      const uint64_t component = in.Varint();
-      if (trace > evidence_.traces.size() || scenario > evidence_.scenarios.size()) return false;
-      if (component >= evidence_.components.size()) return false;
+      if (trace > evidence_.traces.size()) return false;
       cell.trace = static_cast<uint32_t>(trace - 1);
-      cell.scenario = static_cast<uint32_t>(scenario - 1);
-      cell.component = static_cast<ComponentId>(component);
     }
     for (ImpactCell& cell : cells) {
-      ImpactTimes& times = cell.times;
-      for (int64_t* dur_ns : {&times.wait_ns, &times.run_ns, &times.distinct_wait_ns}) {
-        *dur_ns = in.SignedVarint();
-      }
-      for (uint64_t* count : {&times.waits, &times.distinct_waits, &times.instances}) {
-        *count = in.Varint();
-      }
+      const uint64_t scenario = in.Varint();
+      if (scenario > evidence_.scenarios.size()) return false;
+      cell.scenario = static_cast<uint32_t>(scenario - 1);
     }
+    for (ImpactCell& cell : cells) {
+      const uint64_t component = in.Varint();
+      if (component >= evidence_.components.size()) return false;
+      cell.component = static_cast<ComponentId>(component);
+    }
+    EachColumn(
+        cells, [&](int64_t& dur_ns) { dur_ns = in.SignedVarint(); },
+        [&](uint64_t& count) { count = in.Varint(); });
     return !in.failed();
+  }
+
+  bool TraceCells(ByteReader& in) {
+    if (in.U8() == 0) return Cells(in, evidence_.trace_cells);
+    if (evidence_.traces.size() != 1) return false;
+    const std::vector<ImpactCell> cells = CellsOfOneTrace(evidence_);
+    evidence_.trace_cells.assign(cells.begin(), cells.end());
+    return true;
   }
 
   bool Propagated(ByteReader& in) {
@@ -233,7 +256,7 @@ class EvidenceReader {
     ByteReader in(section);
     evidence_.account.ready_ns = in.SignedVarint();
     evidence_.account.waits_without_stack = in.Varint();
-    if (!Cells(in, evidence_.cells) || !Cells(in, evidence_.trace_cells)) return false;
+    if (!Cells(in, evidence_.cells) || !TraceCells(in)) return false;
     for (uint32_t i = 0; i < evidence_.cells.size(); ++i) {
       const ImpactCell& cell = evidence_.cells[i];
       const uint64_t key = CellKey(cell.scenario, cell.component);
@@ -245,13 +268,11 @@ class EvidenceReader {
     return Propagated(in) && in.remaining() == 0;
   }
 
-  bool Signatures(ByteReader& in) {
-    const size_t count = ReadCount(in);
-    for (uint32_t i = 0; i < count; ++i) {
-      const std::string_view text = in.String();
-      if (in.failed() || evidence_.signatures.Intern(text).value != i) return false;
+  bool Signatures() {
+    for (size_t i = names_used_; i < names_.size(); ++i) {
+      if (evidence_.signatures.Intern(names_[i]).value != i - names_used_) return false;
     }
-    return !in.failed();
+    return true;
   }
 
   bool SignatureNumbers(ByteReader& in, std::vector<ChainNode>& nodes,
@@ -268,11 +289,8 @@ class EvidenceReader {
     const size_t count = ReadCount(in, 4);
     if (count > kMaxIndex / 4) return false;
     std::vector<ChainNode> nodes(count);
-    for (size_t n = 0; n < count; ++n) {
-      const uint64_t back = in.Varint();
-      if (back > n) return false;
-      if (back != 0) nodes[n].parent = static_cast<ChainIndex>(n - back);
-    }
+    const auto take = [&](size_t n, uint32_t parent) { nodes[n].parent = parent; };
+    if (!corpus::ReadParents(count, take, in)) return false;
     if (!SignatureNumbers(in, nodes, &ChainNode::first)) return false;
     if (!SignatureNumbers(in, nodes, &ChainNode::second)) return false;
     for (size_t n = 0; n < count; ++n) {
@@ -292,36 +310,21 @@ class EvidenceReader {
       if (rows >> 1 > in.remaining()) return false;
       facts.rows_end = end += rows >> 1;
     }
-    const size_t count = ReadCount(in, 3);
-    if (count != end) return false;
-    evidence_.rows.resize(count);
-    const auto nodes = static_cast<int64_t>(evidence_.forest.nodes().size());
-    int64_t last = 0;
-    for (ChainRow& row : evidence_.rows) {
-      const int64_t step = in.SignedVarint();
-      if (step > nodes || step < -nodes) return false;
-      last += step;
-      if (last < 0 || last >= nodes) return false;
-      row.node = static_cast<ChainIndex>(last);
-    }
-    for (ChainRow& row : evidence_.rows) {
-      const uint64_t events = in.Varint();
-      if (events > UINT32_MAX) return false;
-      row.events = static_cast<uint32_t>(events);
-    }
-    for (ChainRow& row : evidence_.rows) row.cost_ns = in.SignedVarint();
-    return !in.failed();
+    return corpus::ReadRows(evidence_.forest.nodes().size(), evidence_.rows, in) &&
+           evidence_.rows.size() == end;
   }
 
   bool Chains(std::string_view section) {
     ByteReader in(section);
     evidence_.account.chain_events = in.Varint();
     evidence_.account.truncated_instances = in.Varint();
-    return Signatures(in) && Forest(in) && Rows(in) && in.remaining() == 0;
+    return Signatures() && Forest(in) && Rows(in) && in.remaining() == 0;
   }
 
   ByteReader in_;
   const EvidenceParts parts_;
+  std::vector<std::string_view> names_;
+  size_t names_used_ = 0;
   Evidence evidence_;
 };
 
@@ -329,12 +332,13 @@ class EvidenceReader {
 
 std::string EncodeEvidence(const Evidence& evidence) {
   ByteWriter out;
+  WriteNames(evidence, out);
   out.Varint(kEvidenceVersion);
-  corpus::WriteStrings(evidence.components, out);
-  corpus::WriteStrings(evidence.scenarios, out);
-  WriteTraces(evidence.traces, out);
+  for (const auto* names : {&evidence.components, &evidence.scenarios, &evidence.not_chosen}) {
+    out.Varint(names->size());
+  }
+  corpus::WriteTraces(evidence.traces, out);
   WriteInstances(evidence.instances, out);
-  corpus::WriteStrings(evidence.not_chosen, out);
   const ExtractAccount& account = evidence.account;
   for (const uint64_t number : {account.events, account.nodes, account.instances_left_out}) {
     out.Varint(number);
@@ -382,10 +386,7 @@ std::string EncodeOptions(const ExtractOptions& options) {
   out.U8(static_cast<uint8_t>(by));
   corpus::WriteStrings(globs, out);
   corpus::WriteStrings(except, out);
-  const auto& [idle, not_idle, kernel_threads] = automatic;
-  corpus::WriteStrings(idle, out);
-  corpus::WriteStrings(not_idle, out);
-  out.U8(kernel_threads ? 1 : 0);
+  corpus::WriteAutomatic(automatic, out);
   out.U8(always_automatic ? 1 : 0);
   corpus::WriteStrings(scenarios, out);
   out.U8(impact ? 1 : 0);
@@ -404,9 +405,7 @@ std::optional<ExtractOptions> DecodeOptions(std::string_view bytes) {
   options.component.by = static_cast<By>(by);
   options.component.globs = corpus::ReadStrings(in);
   options.component.except = corpus::ReadStrings(in);
-  options.automatic.idle = corpus::ReadStrings(in);
-  options.automatic.not_idle = corpus::ReadStrings(in);
-  options.automatic.kernel_threads = in.U8() != 0;
+  corpus::ReadAutomatic(options.automatic, in);
   options.always_automatic = in.U8() != 0;
   options.scenarios = corpus::ReadStrings(in);
   options.impact = in.U8() != 0;

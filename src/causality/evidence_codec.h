@@ -6,9 +6,12 @@
 // their own: who wants one of them passes over the other. Decoding trusts
 // nothing: every number is held against its table. O(size); no state.
 //
-//   evidence := version components scenarios traces instances not_chosen account
-//               diagnostics unreadable impact:section chains:section
+//   evidence := names version counts traces instances account diagnostics unreadable
+//               impact:section chains:section
 //   section  := length:varint bytes
+//
+// The names of components, scenarios, what no glob chose, and signatures come first,
+// so that summaries can share them (corpus/summary_names.h).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,7 @@ namespace culprit::causality {
 
 // Raised whenever ExtractTrace would give other evidence for the same trace and
 // options, or the encoding changes. A test holds it against known traces.
-inline constexpr uint32_t kEvidenceVersion = 1;
+inline constexpr uint32_t kEvidenceVersion = 2;
 
 struct EvidenceParts {
   bool impact = true;

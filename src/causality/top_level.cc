@@ -11,9 +11,8 @@ using trace::EventKind;
 using waitgraph::GraphNode;
 using waitgraph::WaitGraph;
 
-TopLevelWaits::TopLevelWaits(const waitgraph::Timelines& timelines,
-                             const ComponentTable& components, const std::vector<bool>& idle,
-                             SetTable& sets)
+TopLevelWaits::TopLevelWaits(const waitgraph::Timelines& timelines, ComponentTable& components,
+                             const std::vector<bool>& idle, SetTable& sets)
     : timelines_(timelines),
       components_(components),
       idle_(idle),

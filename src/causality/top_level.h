@@ -27,7 +27,7 @@ namespace culprit::causality {
 class TopLevelWaits {
  public:
   // `idle` by EventIndex, waits to be left out; may be empty. All must outlive it.
-  TopLevelWaits(const waitgraph::Timelines& timelines, const ComponentTable& components,
+  TopLevelWaits(const waitgraph::Timelines& timelines, ComponentTable& components,
                 const std::vector<bool>& idle, SetTable& sets);
 
   // Ranks and passed sets of the graph of an instance that ends at t1_ns.
@@ -79,7 +79,7 @@ class TopLevelWaits {
   void AddParent(const waitgraph::GraphNode& wait, SetId below);
 
   const waitgraph::Timelines& timelines_;
-  const ComponentTable& components_;
+  ComponentTable& components_;
   const std::vector<bool>& idle_;
   SetTable& sets_;
   struct Ranked {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace culprit::causality {
@@ -22,10 +23,28 @@ int64_t UnionNs(const Intervals& intervals) {
   return sum_ns;
 }
 
+// Components are numbered densely; those that never came up are left out.
+class SumByComponent {
+ public:
+  ImpactTimes& At(ComponentId component) {
+    if (component >= sums_.size()) sums_.resize(component + 1);
+    if (!sums_[component]) sums_[component].emplace();
+    return *sums_[component];
+  }
+  void AppendTo(uint32_t scenario, std::vector<ImpactCell>& cells) const {
+    for (ComponentId i = 0; i < sums_.size(); ++i) {
+      if (sums_[i]) cells.push_back({.scenario = scenario, .component = i, .times = *sums_[i]});
+    }
+  }
+
+ private:
+  std::vector<std::optional<ImpactTimes>> sums_;
+};
+
 }  // namespace
 
 ImpactTimes& WaitLedger::Times(uint32_t scenario, SetId components) {
-  return times_[uint64_t{scenario} << 32 | components];
+  return *times_.Insert(uint64_t{scenario} << 32 | components).first;
 }
 
 void WaitLedger::BeginInstance(uint32_t place, uint32_t scenario) {
@@ -155,22 +174,34 @@ std::vector<ImpactCell> WaitLedger::Close() {
   std::sort(of_several.begin(), of_several.end(), before);
   for (const Entries of_event : of_several) KeepShared(of_event);
   entries_.clear();
-  std::map<std::pair<uint32_t, ComponentId>, ImpactTimes> opened;
-  for (const auto& [key, times] : times_) {
-    const auto scenario = static_cast<uint32_t>(key >> 32);
-    for (const ComponentId component : sets_.Items(static_cast<SetId>(key))) {
-      opened[{scenario, component}].Add(times);
-      if (scenario == kAllScenarios) continue;
+  return OpenSets();
+}
+
+// A scenario's sets at a time, added up by component.
+std::vector<ImpactCell> WaitLedger::OpenSets() {
+  std::vector<uint64_t> keys;
+  times_.ForEach([&](uint64_t key, const ImpactTimes&) { keys.push_back(key); });
+  std::sort(keys.begin(), keys.end());
+  std::vector<ImpactCell> cells;
+  SumByComponent of_all;
+  for (size_t begin = 0; begin < keys.size();) {
+    const auto scenario = static_cast<uint32_t>(keys[begin] >> 32);
+    SumByComponent of_scenario;
+    size_t end = begin;
+    for (; end < keys.size() && keys[end] >> 32 == scenario; ++end) {
+      const ImpactTimes& times = *times_.Find(keys[end]);
       ImpactTimes everywhere = times;
       everywhere.distinct_wait_ns = 0;
       everywhere.distinct_waits = 0;
-      opened[{kAllScenarios, component}].Add(everywhere);
+      for (const ComponentId component : sets_.Items(static_cast<SetId>(keys[end]))) {
+        if (scenario != kAllScenarios) of_scenario.At(component).Add(times);
+        of_all.At(component).Add(scenario == kAllScenarios ? times : everywhere);
+      }
     }
+    of_scenario.AppendTo(scenario, cells);
+    begin = end;
   }
-  std::vector<ImpactCell> cells;
-  for (const auto& [key, times] : opened) {
-    cells.push_back({.scenario = key.first, .component = key.second, .times = times});
-  }
+  of_all.AppendTo(kAllScenarios, cells);
   return cells;
 }
 

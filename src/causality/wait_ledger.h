@@ -10,9 +10,9 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "causality/evidence.h"
 #include "causality/set_table.h"
 #include "waitgraph/timelines.h"
@@ -62,12 +62,13 @@ class WaitLedger {
   void UniteAlike(Entries of_event);
   void UniteEach(Entries of_event);
   void KeepShared(Entries of_event);
+  std::vector<ImpactCell> OpenSets();
 
   const waitgraph::Timelines& timelines_;
   SetTable& sets_;
   std::vector<Entry> entries_;
-  std::unordered_map<uint64_t, ImpactTimes> times_;  // scenario << 32 | set
-  std::vector<int64_t> run_ns_;                      // by set, of the current instance
+  FlatMap<uint64_t, ImpactTimes> times_;  // by scenario << 32 | set
+  std::vector<int64_t> run_ns_;           // by set, of the current instance
   std::vector<SetId> run_sets_;
   SetId touched_ = kEmptySet;  // components with anything in the current instance
   uint32_t place_ = 0;
