@@ -74,12 +74,18 @@ void FindCauses(const AnalysisOptions& options, const causality::Evidence& evide
     contrast.classes.slow = {.kind = causality::Threshold::Kind::kDuration,
                              .dur_ns = analysis.speeds.scenarios[scenario].p90_ns};
     contrast.significance.jobs = options.gather.jobs;
+    // The report shows the first few only: those that explain most time.
+    contrast.rank = causality::RankBy::kCost;
     Result<causality::ContrastResult> found = causality::FindContrasts(evidence, contrast);
     // A scenario that cannot be contrasted is none to report.
     if (found.ok()) {
       analysis.contrasts.push_back({.scenario = scenario, .result = std::move(found).value()});
     }
   }
+  std::stable_sort(analysis.contrasts.begin(), analysis.contrasts.end(),
+                   [](const ScenarioContrast& a, const ScenarioContrast& b) {
+                     return a.result.patterns_ns > b.result.patterns_ns;
+                   });
 }
 
 }  // namespace
@@ -112,7 +118,8 @@ Result<Analysis> Analyze(const std::string& path, const AnalysisOptions& options
   // First, so that a broken store is told before the long work.
   CULPRIT_ASSIGN(analysis.signatures, stackmine::ReadStore(options.store));
   CULPRIT_ASSIGN(const causality::Evidence causes, GatherBoth(options, analysis, progress));
-  analysis.mined = stackmine::MineClusters(analysis.evidence, options.mine);
+  CULPRIT_ASSIGN(analysis.mined,
+                 stackmine::MineClustersBy(options.miner, analysis.evidence, options.mine));
   analysis.known = stackmine::MatchAndRank(analysis.evidence, analysis.signatures,
                                            options.mine.clustering, analysis.mined);
   analysis.review = ReviewClusters(analysis);

@@ -41,6 +41,7 @@ struct AnalysisOptions {
   std::function<Result<BothEvidence>(const stackmine::ReduceOptions&,
                                      const causality::ExtractOptions&)>
       gather_elsewhere;
+  stackmine::MaximalMiner miner = &mine::MineMaximal;
   std::string store;      // of signatures; empty: none
   size_t contrasts = 12;  // scenarios contrasted, costliest first
 };
@@ -61,7 +62,7 @@ struct Analysis {
   stackmine::Review review;
   SpeedClasses speeds;
   causality::ImpactResult impact;           // by module
-  std::vector<ScenarioContrast> contrasts;  // of scenarios with both classes, costliest first
+  std::vector<ScenarioContrast> contrasts;  // of scenarios with both classes, by explained time
   // How it was made, for what looks at a trace once more.
   waitgraph::AutoInstanceOptions automatic;
   size_t jobs = 0;

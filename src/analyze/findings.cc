@@ -53,7 +53,7 @@ std::string OwnerOf(const stackmine::Evidence& evidence, const PathNode& node) {
 std::vector<std::pair<int64_t, std::string>> Behind(const Analysis& analysis,
                                                     const Cluster& cluster, int64_t& sum_ns) {
   const stackmine::Cover& cover = analysis.mined.cover;
-  const std::vector<PathNode>& nodes = analysis.evidence.forest.nodes();
+  const LargeVector<PathNode>& nodes = analysis.evidence.forest.nodes();
   std::map<std::string, int64_t> owners;
   for (NodeIndex n = 0; n < nodes.size(); ++n) {
     if (nodes[n].kind == PathKind::kWait && cover.node_own_ns[n] == 0) continue;
