@@ -59,14 +59,6 @@ std::vector<uint64_t> CutIntoShards(const std::vector<corpus::TraceRow>& traces,
   return ends;
 }
 
-std::vector<uint64_t> CutIntoParts(uint64_t shards, uint64_t shards_a_part) {
-  std::vector<uint64_t> ends;
-  const uint64_t step = std::max<uint64_t>(shards_a_part, 1);
-  for (uint64_t end = step; end < shards; end += step) ends.push_back(end);
-  ends.push_back(shards);
-  return ends;
-}
-
 // What parts are stretches of: shards; of a profile, the parts themselves, because
 // each takes its functions from all shards.
 uint64_t PartsOf(const Plan& plan) {
@@ -101,6 +93,16 @@ std::vector<corpus::TraceRow> TracesFrom(const Json& list) {
   return traces;
 }
 
+std::optional<PatternsPlan> PatternsFrom(const Json& item) {
+  PatternsPlan patterns;
+  patterns.lambda_ns = item.at("lambda_ns").get<int64_t>();
+  patterns.max_patterns = item.at("max_patterns").get<uint64_t>();
+  patterns.pieces = item.at("pieces").get<uint64_t>();
+  patterns.database = item.at("database").get<std::string>();
+  if (patterns.pieces == 0) return std::nullopt;
+  return patterns;
+}
+
 // Throws what the JSON library throws where something is not what it should be.
 std::optional<Plan> Decode(std::string_view text) {
   const Json json = Json::parse(text);
@@ -122,13 +124,20 @@ std::optional<Plan> Decode(std::string_view text) {
     if (bytes) plan.profile = DecodeProfileOptions(*bytes);
     if (!plan.profile) return std::nullopt;
   }
+  if (json.contains("patterns")) {
+    plan.patterns = PatternsFrom(json.at("patterns"));
+    if (!plan.patterns) return std::nullopt;
+  }
   plan.max_trace_bytes = json.at("max_trace_bytes").get<uint64_t>();
   plan.traces = TracesFrom(json.at("traces"));
   plan.shard_ends = json.at("shard_ends").get<std::vector<uint64_t>>();
   plan.part_ends = json.at("part_ends").get<std::vector<uint64_t>>();
-  const bool sound = (plan.mine || plan.causes) != plan.profile.has_value() &&
-                     AreEnds(plan.shard_ends, plan.traces.size()) &&
-                     AreEnds(plan.part_ends, PartsOf(plan)) &&
+  const int kinds =
+      (plan.mine || plan.causes ? 1 : 0) + (plan.profile ? 1 : 0) + (plan.patterns ? 1 : 0);
+  const uint64_t cut = plan.patterns ? plan.patterns->pieces : plan.traces.size();
+  const bool sound = kinds == 1 &&
+                     (!plan.patterns || (plan.traces.empty() && plan.shard_ends.size() == cut)) &&
+                     AreEnds(plan.shard_ends, cut) && AreEnds(plan.part_ends, PartsOf(plan)) &&
                      std::all_of(plan.traces.begin(), plan.traces.end(),
                                  [](const auto& row) { return IsPlainName(row.file); });
   return sound ? std::optional(std::move(plan)) : std::nullopt;
@@ -141,6 +150,14 @@ void WriteNumbers(std::string_view key, const std::vector<uint64_t>& numbers, Js
 }
 
 }  // namespace
+
+std::vector<uint64_t> CutIntoParts(uint64_t shards, uint64_t shards_a_part) {
+  std::vector<uint64_t> ends;
+  const uint64_t step = std::max<uint64_t>(shards_a_part, 1);
+  for (uint64_t end = step; end < shards; end += step) ends.push_back(end);
+  ends.push_back(shards);
+  return ends;
+}
 
 Result<Plan> MakePlan(const std::string& corpus_folder, const PlanOptions& options) {
   CULPRIT_CHECK((options.mine || options.causes) != options.profile.has_value());
@@ -169,6 +186,12 @@ std::string PlanToJson(const Plan& plan) {
   if (plan.causes) json.Field("causes", std::string_view(ToHex(EncodeOptions(*plan.causes))));
   if (plan.profile) {
     json.Field("profile", std::string_view(ToHex(EncodeProfileOptions(*plan.profile))));
+  }
+  if (plan.patterns) {
+    json.Key("patterns").BeginObject().Field("lambda_ns", plan.patterns->lambda_ns);
+    json.Field("max_patterns", plan.patterns->max_patterns);
+    json.Field("pieces", plan.patterns->pieces);
+    json.Field("database", std::string_view(plan.patterns->database)).EndObject();
   }
   json.Field("max_trace_bytes", plan.max_trace_bytes);
   WriteNumbers("shard_ends", plan.shard_ends, json);

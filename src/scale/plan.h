@@ -24,17 +24,27 @@
 
 namespace culprit::scale {
 
+// Mining of weighted stacks, cut into pieces of the search (pattern_verbs.h).
+struct PatternsPlan {
+  int64_t lambda_ns = 1;
+  uint64_t max_patterns = 0;  // 0: no bound
+  uint64_t pieces = 1;        // each is a shard
+  std::string database = {};  // digest of the stacks
+};
+
 struct Plan {
   std::string version;  // of the program; another one cannot go on with the run
   std::string corpus;   // folder, absolute
   // The evidence that is wanted; at least one, or
   std::optional<stackmine::ReduceOptions> mine;
   std::optional<causality::ExtractOptions> causes;
-  // a profile and nothing else (profile_verbs.h).
+  // a profile and nothing else (profile_verbs.h), or
   std::optional<episode::ProfileOptions> profile;
+  // patterns and nothing else, without traces.
+  std::optional<PatternsPlan> patterns;
   uint64_t max_trace_bytes = 0;          // of memory; larger traces are skipped; 0: none
   std::vector<corpus::TraceRow> traces;  // name, file, sha256, bytes, events, complete
-  std::vector<uint64_t> shard_ends;      // in traces
+  std::vector<uint64_t> shard_ends;      // in traces; of patterns, in pieces
   std::vector<uint64_t> part_ends;       // in shards; of a profile, in stretches of hashes
 
   uint64_t shard_begin(uint64_t shard) const { return shard == 0 ? 0 : shard_ends[shard - 1]; }
@@ -51,7 +61,10 @@ struct PlanOptions {
   uint64_t shards_a_part = 32;
 };
 
-// Reads the catalog.
+// Ends of stretches of so many shards; the last may have less.
+std::vector<uint64_t> CutIntoParts(uint64_t shards, uint64_t shards_a_part);
+
+// Of traces; reads the catalog.
 Result<Plan> MakePlan(const std::string& corpus_folder, const PlanOptions& options);
 
 std::string PlanToJson(const Plan& plan);

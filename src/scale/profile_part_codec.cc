@@ -15,7 +15,7 @@ using episode::PartFunction;
 using episode::ProfilePart;
 using episode::Symbol;
 
-constexpr uint64_t kPartVersion = 1;
+constexpr uint64_t kPartVersion = 2;
 
 void WriteSet(const std::set<std::string>& strings, ByteWriter& out) {
   corpus::WriteStrings({strings.begin(), strings.end()}, out);
@@ -49,7 +49,7 @@ class PartReader {
 
   std::optional<ProfilePart> Read() {
     if (in_.Varint() != kPartVersion) return std::nullopt;
-    if (!Symbols() || !Functions() || !Totals()) return std::nullopt;
+    if (!Symbols() || !Functions() || !Totals() || !Roles()) return std::nullopt;
     for (const std::string& name : corpus::ReadStrings(in_)) part_.processes.insert(name);
     for (const std::string& name : corpus::ReadStrings(in_)) part_.archs.insert(name);
     for (uint64_t* number :
@@ -131,6 +131,15 @@ class PartReader {
     return !in_.failed() && part_.totals.size() == count;
   }
 
+  bool Roles() {
+    const size_t count = ReadCount(in_, 2);
+    for (size_t i = 0; i < count; ++i) {
+      const std::string name(in_.String());
+      if (!Counts(part_.roles[name])) return false;
+    }
+    return !in_.failed() && part_.roles.size() == count;
+  }
+
   ByteReader in_;
   ProfilePart part_;
 };
@@ -152,6 +161,11 @@ std::string EncodeProfilePart(const ProfilePart& part) {
     out.Varint(total.count);
     out.Varint(total.first_half);
     out.SignedVarint(total.dur_ns);
+  }
+  out.Varint(part.roles.size());
+  for (const auto& [name, counts] : part.roles) {
+    out.String(name);
+    WriteCounts(counts, out);
   }
   WriteSet(part.processes, out);
   WriteSet(part.archs, out);

@@ -26,6 +26,12 @@ std::string ParametersOf(const Plan& plan) {
   out.String(plan.causes ? EncodeOptions(*plan.causes) : std::string());
   out.String(plan.profile ? EncodeProfileOptions(*plan.profile) : std::string());
   out.Varint(plan.max_trace_bytes);
+  if (plan.patterns) {
+    out.SignedVarint(plan.patterns->lambda_ns);
+    out.Varint(plan.patterns->max_patterns);
+    out.Varint(plan.patterns->pieces);
+    out.String(plan.patterns->database);
+  }
   return out.Take();
 }
 
@@ -98,8 +104,26 @@ std::string RunFolder::OutputPath(Verb verb, uint64_t index) const {
   return path_ + "/" + std::string(VerbName(verb)) + "/" + Padded(index);
 }
 
+// All its tasks see all stacks and differ in the pieces of the search.
+std::string RunFolder::PatternsTaskId(Verb verb, uint64_t index) const {
+  uint64_t begin = index;
+  uint64_t end = index + 1;
+  if (verb == Verb::kReduce) {
+    begin = plan_.part_begin(index);
+    end = plan_.part_ends[index];
+  } else if (verb == Verb::kFinalize) {
+    end = plan_.shard_ends.size();
+  }
+  ByteWriter out;
+  out.String(parameters_);
+  out.Varint(begin);
+  out.Varint(end);
+  return corpus::ShortDigest(out.bytes());
+}
+
 std::string RunFolder::TaskId(Verb verb, uint64_t index) const {
   CULPRIT_CHECK(index < Count(verb));
+  if (plan_.patterns) return PatternsTaskId(verb, index);
   uint64_t begin = 0;
   uint64_t end = plan_.traces.size();
   if (verb == Verb::kMap) {

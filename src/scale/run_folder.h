@@ -6,6 +6,7 @@
 //   RUN/map/00017            evidence of shard 17, sealed (corpus/sealed_bytes.h)
 //   RUN/reduce/00003         evidence of part 3
 //   RUN/finalize/00000       the evidence of the whole
+//   RUN/database             of a run that mines: the weighted stacks
 //
 // An output carries the id of its task: a digest of the program's version, the
 // parameters and the content of the traces behind it. It is put in place whole
@@ -48,6 +49,7 @@ class RunFolder {
 
  private:
   RunFolder(std::string path, Plan plan);
+  std::string PatternsTaskId(Verb verb, uint64_t index) const;
 
   std::string path_;
   Plan plan_;

@@ -7,6 +7,7 @@
 #include "causality/evidence_codec.h"
 #include "causality/gather.h"
 #include "corpus/gather.h"
+#include "scale/pattern_verbs.h"
 #include "scale/profile_verbs.h"
 #include "stackmine/evidence_codec.h"
 #include "stackmine/gather.h"
@@ -77,6 +78,12 @@ Status RunProfileTask(const RunFolder& run, Verb verb, uint64_t index, const Tas
   return verb == Verb::kReduce ? ReduceProfile(run, index, options.jobs) : FinalizeProfile(run);
 }
 
+Status RunPatternsTask(const RunFolder& run, Verb verb, uint64_t index,
+                       const TaskOptions& options) {
+  if (verb == Verb::kMap) return MapPatterns(run, index, options.jobs);
+  return verb == Verb::kReduce ? ReducePatterns(run, index) : FinalizePatterns(run);
+}
+
 }  // namespace
 
 Status MapShard(const RunFolder& run, uint64_t shard, const TaskOptions& options,
@@ -122,6 +129,7 @@ Status RunTask(const RunFolder& run, Verb verb, uint64_t index, const TaskOption
                  .file = run.path()};
   }
   if (run.plan().profile) return RunProfileTask(run, verb, index, options);
+  if (run.plan().patterns) return RunPatternsTask(run, verb, index, options);
   switch (verb) {
     case Verb::kMap:
       return MapShard(run, index, options, progress);
