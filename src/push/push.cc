@@ -89,6 +89,18 @@ Result<Parcel> Anonymous(const Parcel& parcel, const std::string& scratch, Pseud
 
 }  // namespace
 
+Status CheckSources(const std::vector<std::string>& sources) {
+  for (const std::string& source : sources) {
+    std::error_code code;
+    if (fs::is_directory(source, code)) {
+      CULPRIT_TRY(corpus::Corpus::Open(source));
+    } else {
+      CULPRIT_TRY(InputFile::Open(source));
+    }
+  }
+  return {};
+}
+
 Result<PushOutcome> Push(const std::vector<std::string>& sources, Target& target,
                          const PushOptions& options, Progress& progress) {
   std::vector<Parcel> parcels;

@@ -35,6 +35,10 @@ struct PushOutcome {
   Replaced replaced;  // distinct texts, by what they were
 };
 
+// An Error if a source cannot be opened at all, so that nothing is made at a target
+// for nothing.
+Status CheckSources(const std::vector<std::string>& sources);
+
 // `sources` are corpora and trace files. An Error only if one cannot be opened at
 // all.
 Result<PushOutcome> Push(const std::vector<std::string>& sources, Target& target,
