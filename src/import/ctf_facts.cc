@@ -77,7 +77,12 @@ CtfFacts::CtfFacts(const CtfSchema& schema, trace::TraceWriter& writer,
       diagnostics_(diagnostics),
       syscalls_(schema),
       stacks_(writer.dictionary(), kernel, symbolizer),
-      calls_(writer, assembler, stacks_, diagnostics),
+      calls_(
+          writer, assembler,
+          [this](trace::StackId caller, int64_t pid, uint64_t address) {
+            return stacks_.FunctionOn(caller, pid, address);
+          },
+          diagnostics),
       interrupts_(RecordsAllInterrupts(schema)),
       has_kernel_names_(kernel != nullptr),
       kernel_release_(ReleaseNumber(schema)) {
@@ -253,12 +258,12 @@ Status CtfFacts::UserEvent(const Given& given) {
                        given.offset);
     return {};
   }
-  const CtfCallFact call = {.time_ns = given.time_ns,
-                            .address = static_cast<uint64_t>(given.Number(kSlotAddress, 0)),
-                            .pid = given.pid,
-                            .tid = given.tid,
-                            .cpu = given.cpu,
-                            .offset = given.offset};
+  const EntryExitFact call = {.time_ns = given.time_ns,
+                              .address = static_cast<uint64_t>(given.Number(kSlotAddress, 0)),
+                              .pid = given.pid,
+                              .tid = given.tid,
+                              .cpu = given.cpu,
+                              .offset = given.offset};
   const std::string& name = given.meaning.name;
   switch (given.meaning.kind) {
     case Kind::kSliceBegin:

@@ -22,12 +22,12 @@
 
 #include "assemble/assembler.h"
 #include "base/diagnostics.h"
-#include "import/ctf_calls.h"
 #include "import/ctf_event_table.h"
 #include "import/ctf_interrupts.h"
 #include "import/ctf_stacks.h"
 #include "import/ctf_stream.h"
 #include "import/ctf_syscalls.h"
+#include "import/entry_exit_calls.h"
 #include "trace/trace_writer.h"
 
 namespace culprit::import_ {
@@ -106,7 +106,7 @@ class CtfFacts {
   Diagnostics& diagnostics_;
   CtfSyscalls syscalls_;
   CtfStacks stacks_;
-  CtfCalls calls_;
+  EntryExitCalls calls_;
   CtfInterrupts interrupts_;
   std::vector<Meaning> meanings_;  // by event class
   std::unordered_map<int64_t, Task> tasks_;

@@ -213,7 +213,7 @@ Status ReadPerfData(const Source& input, const ImportOptions& options, trace::Tr
   } else {
     CULPRIT_TRY(ReadRecords(source, session, facts, diagnostics));
   }
-  facts.Finish();
+  CULPRIT_TRY(facts.Finish());
   CULPRIT_TRY(assembler.Finish());
   diagnostics.Merge(assembler.diagnostics());
   trace::Metadata& metadata = writer.metadata();

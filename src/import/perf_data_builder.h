@@ -25,6 +25,8 @@ class PerfDataBuilder {
   static constexpr uint64_t kEnterId = 302;
   static constexpr uint64_t kExitId = 303;
   static constexpr uint64_t kClockId = 304;
+  static constexpr uint64_t kProbeId = 305;
+  static constexpr uint64_t kReturnId = 306;
   static constexpr uint64_t kSampleType = kSampleIdentifier | kSampleIp | kSampleTid | kSampleTime |
                                           kSampleCpu | kSamplePeriod | kSampleCallchain |
                                           kSampleRaw;
@@ -69,6 +71,13 @@ class PerfDataBuilder {
   void Exit(const Who& who, uint64_t number, uint64_t result) {
     Sample(kExitId, who, {},
            Common(317, 0, who.tid) + Int<uint64_t>(number) + Int<uint64_t>(result));
+  }
+  // probe_server:handle and probe_server:handle__return.
+  void Probe(const Who& who, uint64_t address) {
+    Sample(kProbeId, who, {}, Common(318, 0, who.tid) + Int(address));
+  }
+  void Return(const Who& who, uint64_t address) {
+    Sample(kReturnId, who, {}, Common(319, 0, who.tid) + Int(address) + Int<uint64_t>(0x400800));
   }
   void Clock(const Who& who, const std::vector<uint64_t>& chain) {
     Sample(kClockId, who, chain, {});
@@ -191,11 +200,10 @@ class PerfDataBuilder {
     uint64_t id;
   };
   std::vector<AttrRow> Attrs() const {
-    return {{Attr(2, 314, 1, false), kSwitchId},
-            {Attr(2, 315, 1, false), kWakingId},
-            {Attr(2, 316, 1, false), kEnterId},
-            {Attr(2, 317, 1, false), kExitId},
-            {Attr(1, 0, 1000, true), kClockId}};
+    return {{Attr(2, 314, 1, false), kSwitchId}, {Attr(2, 315, 1, false), kWakingId},
+            {Attr(2, 316, 1, false), kEnterId},  {Attr(2, 317, 1, false), kExitId},
+            {Attr(1, 0, 1000, true), kClockId},  {Attr(2, 318, 1, false), kProbeId},
+            {Attr(2, 319, 1, false), kReturnId}};
   }
   static std::string Format(std::string_view name, int id, const std::string& fields) {
     return "name: " + std::string(name) + "\nID: " + std::to_string(id) +
@@ -212,7 +220,7 @@ class PerfDataBuilder {
     std::string out = std::string("\x17\x08\x44tracing", 10) + std::string("0.5\0", 4);
     out += Int<uint8_t>(big_ ? 1 : 0) + Int<uint8_t>(8) + Int<uint32_t>(4096);
     out += std::string("header_page\0", 12) + counted("p") + std::string("header_event\0", 13) +
-           counted("e") + Int<uint32_t>(0) + Int<uint32_t>(2);
+           counted("e") + Int<uint32_t>(0) + Int<uint32_t>(3);
     out += std::string("sched\0", 6) + Int<uint32_t>(2);
     out += counted(Format("sched_switch", 314,
                           "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n"
@@ -229,6 +237,13 @@ class PerfDataBuilder {
     out += counted(Format("sys_enter", 316, id));
     out += counted(
         Format("sys_exit", 317, id + "\tfield:long ret;\toffset:16;\tsize:8;\tsigned:1;\n"));
+    out += std::string("probe_server\0", 13) + Int<uint32_t>(2);
+    out += counted(Format("handle", 318,
+                          "\tfield:unsigned long __probe_ip;\toffset:8;\tsize:8;\tsigned:0;\n"));
+    out +=
+        counted(Format("handle__return", 319,
+                       "\tfield:unsigned long __probe_func;\toffset:8;\tsize:8;\tsigned:0;\n"
+                       "\tfield:unsigned long __probe_ret_ip;\toffset:16;\tsize:8;\tsigned:0;\n"));
     return out + Int<uint32_t>(0) + Int<uint32_t>(0);
   }
   std::string Magic() const { return big_ ? "2ELIFREP" : "PERFILE2"; }

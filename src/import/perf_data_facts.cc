@@ -34,7 +34,13 @@ PerfDataFacts::PerfDataFacts(const PerfSession& session, const ImportOptions& op
       diagnostics_(diagnostics),
       order_(session.big ? ByteOrder::kBig : ByteOrder::kLittle),
       abi_(trace::SyscallAbiOf(session.arch)),
-      stacks_(session, options, writer.dictionary(), diagnostics) {
+      stacks_(session, options, writer.dictionary(), diagnostics),
+      calls_(
+          writer, assembler,
+          [this](trace::StackId caller, int64_t pid, uint64_t address) {
+            return FunctionOn(caller, pid, address);
+          },
+          diagnostics) {
   Plan(options);
 }
 
@@ -172,6 +178,9 @@ Status PerfDataFacts::Sample(uint64_t time, const PerfRecordView& record) {
                                 .prev_stack = stacks_.Stack(moment.chain)});
     case Role::kTracepoint:
       return Tracepoint(event, sample.raw, moment);
+    case Role::kFunctionEntry:
+    case Role::kFunctionReturn:
+      return Probe(event, sample.raw, moment);
     case Role::kUnused:
       break;
   }
@@ -237,6 +246,35 @@ Status PerfDataFacts::Tracepoint(const Event& event, std::string_view raw, const
     default:
       return {};
   }
+}
+
+Status PerfDataFacts::Probe(const Event& event, std::string_view raw, const Moment& moment) {
+  const RecordView view(raw, order_);
+  const EntryExitFact fact = {.time_ns = moment.time_ns,
+                              .address = view.Unsigned(event.fields[0]),
+                              .pid = moment.chain.pid,
+                              .tid = moment.tid,
+                              .cpu = moment.cpu};
+  if (moment.tid <= 0 || fact.address == 0) return {};
+  last_probe_ns_ = std::max(last_probe_ns_, moment.time_ns);
+  if (event.role == Role::kFunctionReturn) return calls_.Exit(fact);
+  calls_.Entry(fact);
+  return {};
+}
+
+// Code that is inlined at a function's very begin is no function of its own here.
+trace::StackId PerfDataFacts::FunctionOn(trace::StackId caller, int64_t pid, uint64_t address) {
+  char bytes[8];
+  for (size_t i = 0; i < sizeof(bytes); ++i) {
+    bytes[session_.big ? 7 - i : i] = static_cast<char>(address >> 8 * i & 0xff);
+  }
+  const trace::StackId place = stacks_.Stack({.addresses = std::string_view(bytes, sizeof(bytes)),
+                                              .deferred = {},
+                                              .pid = pid,
+                                              .misc = kMiscUser});
+  const std::vector<trace::FrameId> frames = writer_.dictionary().StackFrames(place);
+  if (frames.empty()) return caller;
+  return writer_.dictionary().InternStack(caller, frames.front());
 }
 
 Status PerfDataFacts::Switch(const Event& event, const RecordView& view, const Moment& moment) {
@@ -438,8 +476,9 @@ void PerfDataFacts::NameOf(int64_t tid, const RecordView& view, const EventField
   std::memcpy(threads_.Insert(tid).first->comm.data(), array.data(), array.size());
 }
 
-void PerfDataFacts::Finish() {
+Status PerfDataFacts::Finish() {
   stacks_.Finish();
+  CULPRIT_TRY(calls_.Finish(last_probe_ns_));
   for (size_t i = 0; i < events_.size(); ++i) {
     if (events_[i].unused == 0 || events_[i].kind == Kind::kNone) continue;
     const PerfAttr& attr = session_.attrs.all()[i];
@@ -448,6 +487,7 @@ void PerfDataFacts::Finish() {
                                : "sample of an event that is not used",
                        events_[i].unused);
   }
+  return {};
 }
 
 }  // namespace culprit::import_

@@ -6,7 +6,8 @@
 // clock (cpu-clock or task-clock, else cycles, else the first), since samples
 // of several would count the same time twice. Switch records stand in where
 // there is no sched_switch. Times that a recording lacks are made up from the
-// sampling period, in the order of the file.
+// sampling period, in the order of the file. Probes at a function's entry and
+// return, where both were recorded (perf probe f, f%return), make calls.
 //
 // A recording of some processes sees only what those do: when one of them gives
 // its CPU to a stranger, nothing tells when that one leaves it. Strangers then
@@ -23,6 +24,7 @@
 #include "assemble/assembler.h"
 #include "base/diagnostics.h"
 #include "base/flat_map.h"
+#include "import/entry_exit_calls.h"
 #include "import/importer.h"
 #include "import/perf_data_sample.h"
 #include "import/perf_data_session.h"
@@ -41,8 +43,8 @@ class PerfDataFacts {
   // A record as it comes by, before it is put into order.
   void Preview(const PerfRecordView& record);
   Status Feed(uint64_t time, const PerfRecordView& record);
-  // Counts what was left out.
-  void Finish();
+  // Ends the calls that are open, and counts what was left out.
+  Status Finish();
   uint64_t samples() const { return samples_; }
 
  private:
@@ -53,6 +55,8 @@ class PerfDataFacts {
     kRuntime,      // sched_stat_runtime: running time by the event's own account
     kSwitchStack,  // a stack at switch-out without its record
     kTracepoint,
+    kFunctionEntry,
+    kFunctionReturn,
   };
   struct Event {
     Role role = Role::kUnused;
@@ -78,11 +82,14 @@ class PerfDataFacts {
 
   void Plan(const ImportOptions& options);
   void PlanTracepoint(const PerfAttr& attr, Event& event);
+  void PlanProbes();
   void PlanClock(const ImportOptions& options);
   void DropDoubles();
 
   Status Sample(uint64_t time, const PerfRecordView& record);
   Status Tracepoint(const Event& event, std::string_view raw, const Moment& moment);
+  Status Probe(const Event& event, std::string_view raw, const Moment& moment);
+  trace::StackId FunctionOn(trace::StackId caller, int64_t pid, uint64_t address);
   Status Switch(const Event& event, const RecordView& view, const Moment& moment);
   Status Waking(const Event& event, const RecordView& view, const Moment& moment);
   Status Block(const Event& event, const RecordView& view, const Moment& moment);
@@ -108,6 +115,7 @@ class PerfDataFacts {
   ByteOrder order_;
   std::optional<trace::SyscallAbi> abi_;
   PerfStacks stacks_;
+  EntryExitCalls calls_;
   TaskStates states_;
   std::vector<Event> events_;    // by attr
   bool switch_records_ = false;  // SWITCH records are the only switches
@@ -116,6 +124,7 @@ class PerfDataFacts {
   bool timeless_ = false;    // samples have no time
   bool partial_ = false;     // only some processes were recorded
   int64_t made_up_ns_ = 0;
+  int64_t last_probe_ns_ = 0;
   uint64_t samples_ = 0;
   FlatMap<int64_t, Known> threads_;
   std::unordered_map<int64_t, trace::StackId> switch_stacks_;  // by tid, until its switch

@@ -2,6 +2,9 @@
 //
 // Which events of a recording become facts, and of what kind.
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "import/perf_data_facts.h"
 
@@ -61,6 +64,41 @@ void PerfDataFacts::PlanTracepoint(const PerfAttr& attr, Event& event) {
   if (row.kind == Kind::kSwitch) {
     states_ = TaskStates::FromPrint(format->print);
     if (!attr.Has(kSampleRaw)) event.role = Role::kSwitchStack;
+  }
+}
+
+// "probe_app:f" and "probe_app:f__return" as perf probe names them. An entry without its
+// return would never end.
+void PerfDataFacts::PlanProbes() {
+  struct Probe {
+    size_t event;
+    const EventField* address;
+  };
+  constexpr std::string_view kReturn = "__return";
+  std::map<std::pair<std::string, std::string>, Probe> entries;
+  std::map<std::pair<std::string, std::string>, Probe> returns;
+  for (size_t i = 0; i < events_.size(); ++i) {
+    const PerfAttr& attr = session_.attrs.all()[i];
+    if (attr.type != PerfAttr::kTracepoint || events_[i].role != Role::kUnused) continue;
+    for (const EventFormat& format : session_.formats) {
+      if (format.id != attr.config || !format.system.starts_with("probe_")) continue;
+      const std::string_view name = format.name;
+      if (const EventField* at = format.Find("__probe_ip"); at != nullptr) {
+        entries[{format.system, format.name}] = {i, at};
+      } else if (const EventField* of = format.Find("__probe_func");
+                 of != nullptr && name.ends_with(kReturn)) {
+        const std::string function(name.substr(0, name.size() - kReturn.size()));
+        returns[{format.system, function}] = {i, of};
+      }
+    }
+  }
+  for (const auto& [name, probe] : returns) {
+    const auto entry = entries.find(name);
+    if (entry == entries.end()) continue;
+    events_[probe.event].role = Role::kFunctionReturn;
+    events_[probe.event].fields[0] = probe.address;
+    events_[entry->second.event].role = Role::kFunctionEntry;
+    events_[entry->second.event].fields[0] = entry->second.address;
   }
 }
 
@@ -132,6 +170,7 @@ void PerfDataFacts::Plan(const ImportOptions& options) {
   partial_ = !session_.command_line.empty() && !AsksForCpus(session_.command_line);
   const auto all = session_.simpleperf.find("system_wide_collection");
   if (all != session_.simpleperf.end()) partial_ = all->second == "false";
+  PlanProbes();
   PlanClock(options);
   DropDoubles();
 }

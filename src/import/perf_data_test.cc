@@ -222,6 +222,35 @@ TEST(PerfDataTest, DeferredUserChainsJoinTheirSamples) {
             "server!+0x7ff;server!+0x120;[kernel]!+0xffff000000000100");
 }
 
+TEST(PerfDataTest, ProbesAtEntryAndReturnMakeCalls) {
+  for (const bool big : {false, true}) {
+    PerfDataBuilder b(big);
+    b.CommRecord({.time = 0, .pid = 10, .tid = 10}, "server");
+    b.Mmap2({.pid = 10, .tid = 10}, 2, 0x400000, 0x1000, 0x2000, "/opt/server");
+    const auto at = [](uint64_t time) {
+      return PerfDataBuilder::Who{.time = time, .cpu = 0, .pid = 10, .tid = 10};
+    };
+    b.Probe(at(100), 0x400100);
+    b.Probe(at(200), 0x400300);
+    b.Enter(at(250), 63);
+    b.Exit(at(260), 63, 0);
+    b.Return(at(300), 0x400300);
+    b.Return(at(400), 0x400100);
+    b.Return(at(500), 0x400100);  // of a call that began before
+    b.FinishedRound();
+    const ImportedTrace imported = Import(b.Bytes(Layout::kFile));
+    std::vector<std::string> calls;
+    for (const Event& event : imported.trace.events) {
+      if (event.kind != EventKind::kCall) continue;
+      calls.push_back(std::to_string(event.time_ns) + "+" + std::to_string(event.dur_ns) + " " +
+                      imported.Stack(event.stack));
+    }
+    EXPECT_EQ(calls, (std::vector<std::string>{"100+300 server!+0x2100",
+                                               "200+100 server!+0x2100;server!+0x2300"}));
+    EXPECT_EQ(imported.diagnostics.rows().at("function exit without its entry").count, 1u);
+  }
+}
+
 TEST(PerfDataTest, AChainAtTheLimitIsMarkedTruncated) {
   PerfDataBuilder b;
   std::vector<uint64_t> chain = {kContextUser};

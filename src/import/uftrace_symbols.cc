@@ -70,7 +70,10 @@ void UftraceSymbolFile::Line(std::string_view line) {
                     type == "i" || type == "K";
   if (!start || type.size() != 1) return;
   const uint64_t end = size > UINT64_MAX - *start ? UINT64_MAX : *start + size;
-  symbols_.push_back({.start = *start, .end = end, .name = code ? name : std::string_view()});
+  symbols_.push_back({.start = *start,
+                      .end = end,
+                      .name = code ? name : std::string_view(),
+                      .linkage = type == "P"});
 }
 
 const UftraceSymbolFile::Symbol* UftraceSymbolFile::Find(uint64_t address) const {
@@ -208,6 +211,9 @@ trace::FrameId UftraceSymbols::MakeFrame(const Space& space, uint64_t address) {
     const auto* found = module.symbols->Find(frame.offset);
     const bool absolute = found == nullptr;
     if (absolute) found = module.symbols->Find(address);
+    if (found != nullptr && found->linkage) {
+      return dictionary_.InternFrame("[plt]", symbol::Demangle(found->name));
+    }
     if (found != nullptr) {
       frame.function = dictionary_.Intern(symbol::Demangle(found->name));
       frame.offset = absolute ? found->start - module.base : found->start;

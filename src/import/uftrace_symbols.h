@@ -9,7 +9,8 @@
 //              { address, [size], type letter, name } per line, by address
 //
 // Addresses of symbols count from where the module was mapped; those of old
-// recorders may be absolute. A function of a module without such a list is
+// recorders may be absolute. Calls through the linkage table are frames of "[plt]":
+// which library they lead to is not told. A function of a module without such a list is
 // looked up in the binaries of this machine, else it is its offset. Symbol
 // lists are read on first use; each address of a session is looked up once.
 #pragma once
@@ -38,6 +39,7 @@ class UftraceSymbolFile {
     uint64_t start = 0;
     uint64_t end = 0;
     std::string_view name;
+    bool linkage = false;  // a call of a library through the linkage table
   };
 
   explicit UftraceSymbolFile(std::string text);

@@ -292,7 +292,7 @@ TEST(Uftrace, AgreesWithUftraceOnAFreshRecording) {
   int64_t slept_ns = 0;
   for (const Event& event : imported.trace.events) {
     const bool wait = event.kind == EventKind::kWait;
-    if (wait && imported.Stack(event.stack).ends_with("app!main;app!mid;app!usleep")) {
+    if (wait && imported.Stack(event.stack).ends_with("app!main;app!mid;[plt]!usleep")) {
       slept_ns += event.dur_ns;
     }
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "import/ctf_calls.h"
+#include "import/entry_exit_calls.h"
 
 #include <algorithm>
 
 namespace culprit::import_ {
 
-void CtfCalls::Entry(const CtfCallFact& fact) {
+void EntryExitCalls::Entry(const EntryExitFact& fact) {
   Thread& thread = threads_[fact.tid];
   if (!thread.id.valid()) thread.id = assembler_.ThreadOf(fact.tid);
   if (thread.open.size() >= kMaxDepth) {
@@ -16,11 +16,11 @@ void CtfCalls::Entry(const CtfCallFact& fact) {
   const trace::StackId caller = thread.open.empty() ? trace::StackId() : thread.open.back().stack;
   thread.open.push_back({.time_ns = fact.time_ns,
                          .address = fact.address,
-                         .stack = stacks_.FunctionOn(caller, fact.pid, fact.address),
+                         .stack = function_on_(caller, fact.pid, fact.address),
                          .cpu = fact.cpu});
 }
 
-Status CtfCalls::Close(Thread& thread, int64_t end_ns, uint8_t flags) {
+Status EntryExitCalls::Close(Thread& thread, int64_t end_ns, uint8_t flags) {
   const Call call = thread.open.back();
   thread.open.pop_back();
   return writer_.Add({.time_ns = call.time_ns,
@@ -32,7 +32,7 @@ Status CtfCalls::Close(Thread& thread, int64_t end_ns, uint8_t flags) {
                       .flags = flags});
 }
 
-Status CtfCalls::Exit(const CtfCallFact& fact) {
+Status EntryExitCalls::Exit(const EntryExitFact& fact) {
   const auto found = threads_.find(fact.tid);
   if (found != threads_.end() && found->second.too_deep > 0) {
     --found->second.too_deep;
@@ -54,7 +54,7 @@ Status CtfCalls::Exit(const CtfCallFact& fact) {
   return Close(thread, fact.time_ns, 0);
 }
 
-Status CtfCalls::Finish(int64_t end_ns) {
+Status EntryExitCalls::Finish(int64_t end_ns) {
   std::vector<int64_t> tids;
   for (const auto& [tid, thread] : threads_) tids.push_back(tid);
   std::sort(tids.begin(), tids.end());
