@@ -77,6 +77,47 @@ uint64_t NullRows(const Profile& profile, std::span<const SyscallLog> normals,
   return most;
 }
 
+// How much of each symbol was made by threads that the profile knows by their names,
+// but never saw make such a call: not by the functions it knows of.
+class StrangeCalls {
+ public:
+  StrangeCalls(const Profile& profile, const SyscallLog& log)
+      : calls_(profile.symbols.size()), dur_ns_(calls_.size()) {
+    std::map<std::string_view, std::vector<bool>> roles;
+    for (const RoleCalls& role : profile.roles) {
+      uint64_t calls = 0;
+      std::vector<bool> makes(calls_.size());
+      for (const SymbolCount& row : role.calls) {
+        calls += row.count;
+        makes[row.symbol] = true;
+      }
+      if (calls >= kWellKnown) roles[role.name] = std::move(makes);
+    }
+    for (const ThreadLog& thread : log.threads) {
+      const auto role = roles.find(thread.role);
+      if (role == roles.end()) continue;
+      for (const Syscall& call : thread.calls) {
+        if (call.symbol >= calls_.size() || role->second[call.symbol]) continue;
+        calls_[call.symbol] += static_cast<int64_t>(kMilliCalls);
+        dur_ns_[call.symbol] += call.dur_ns;
+      }
+    }
+  }
+
+  void MarkCalls(std::vector<SymbolExcess>& rows) const { Mark(calls_, rows); }
+  void MarkTime(std::vector<SymbolExcess>& rows) const { Mark(dur_ns_, rows); }
+
+ private:
+  static constexpr uint64_t kWellKnown = 100;  // calls of a thread's name
+
+  static void Mark(const std::vector<int64_t>& amounts, std::vector<SymbolExcess>& rows) {
+    for (SymbolExcess& row : rows) row.strange = std::min(row.excess, amounts[row.symbol]);
+  }
+
+  std::vector<int64_t> calls_;  // in thousandths, by symbol
+  std::vector<int64_t> dur_ns_;
+};
+
 class Inferrer {
  public:
   Inferrer(const Profile& profile, const SyscallLog& log, std::span<const SyscallLog> normals,
@@ -99,6 +140,8 @@ class Inferrer {
     }
     SetOrder(result_.functions);
     if (stack_profile != nullptr && stack_profile->owned > 0) {
+      // Stacks know their own.
+      for (SymbolExcess& row : result_.comparison.calls) row.strange = 0;
       result_.stacks = AsFunctions(
           *stack_profile, ShareOut(*stack_profile, result_.comparison.calls, options_.ownership),
           kMilliCalls);
@@ -109,6 +152,9 @@ class Inferrer {
 
  private:
   void ByExcess(const std::vector<Load>& usual) {
+    const StrangeCalls strange(profile_, log_);
+    strange.MarkCalls(result_.comparison.calls);
+    strange.MarkTime(result_.comparison.time);
     const OwnedExcess owned = ShareOut(profile_, result_.comparison.calls, options_.ownership);
     result_.functions = AsFunctions(profile_, owned, kMilliCalls);
     result_.left_out = owned.left_out;
@@ -190,7 +236,15 @@ class Inferrer {
     if (options_.units == UnitSource::kInstances && result_.units.instances == 0) {
       warnings.emplace_back("the trace has no instances of these threads: units are cut at gaps");
     }
-    if (!result_.comparison.slight.empty()) notes.push_back(SlightText());
+    if (!result_.comparison.slight.empty()) {
+      notes.push_back("more than expected, but too few and too short to make it slow: " +
+                      NamesOf(result_.comparison.slight));
+    }
+    if (!result_.comparison.waits.empty()) {
+      notes.push_back("threads wait for each other more than expected (" +
+                      NamesOf(result_.comparison.waits) +
+                      "): for whom does not show in system calls, culprit mine follows waits");
+    }
     if (result_.functions.empty()) {
       notes.emplace_back(
           "nobody is blamed: no excess of system calls explains it. Causes that use the CPU alone, "
@@ -199,13 +253,13 @@ class Inferrer {
     }
   }
 
-  std::string SlightText() const {
+  std::string NamesOf(const std::vector<SymbolExcess>& rows) const {
     std::string names;
-    for (const SymbolExcess& row : result_.comparison.slight) {
+    for (const SymbolExcess& row : rows) {
       if (!names.empty()) names += ", ";
       names += profile_.symbols.Name(row.symbol);
     }
-    return "more than expected, but too few and too short to make it slow: " + names;
+    return names;
   }
 
   const Profile& profile_;

@@ -293,5 +293,37 @@ TEST(OtherBuilds, AreModulesOfAnotherBuildId) {
   EXPECT_EQ(OtherBuilds(profile, dictionary), std::vector<std::string>{"app"});
 }
 
+// A server whose background thread alone syncs, as long as it is healthy.
+SyscallTrace Journal(bool main_syncs) {
+  SyscallTrace made{INT64_C(100'000'000'000)};
+  for (int64_t i = 0; i < 400; ++i) {
+    const int64_t at = 1'000 + i * 1'000'000;
+    made.Call("app", "read", at, 1'000, "app!main;app!Receive");
+    made.Call("app", "write", at + 2'000, 1'000, "app!main;app!Reply");
+    if (main_syncs) made.Call("app", "fdatasync", at + 4'000, 500'000, "app!main;app!Flush");
+    if (i % 10 == 0) made.Call("bio-3", "fdatasync", at + 7'000, 500'000, "app!Background");
+  }
+  return made;
+}
+
+TEST(Infer, CallsOfAThreadThatNeverMadeSuchAreNotThoseOfTheFunctionsThatDid) {
+  const SyscallTrace normal = Journal(false);
+  const SyscallTrace slow = Journal(true);
+  ProfileBuilder builder({});
+  builder.Add(normal.small.Reader());
+  Profile profile = builder.Finish();
+  ASSERT_EQ(profile.roles.size(), 2u);
+  EXPECT_EQ(profile.roles[1].name, "bio-#");
+  const SyscallLog log = slow.Log(profile.symbols);
+  const std::vector<SyscallLog> usual = {normal.Log(profile.symbols)};
+  const Inference inference = Infer(profile, log, usual, nullptr, {});
+  ASSERT_FALSE(inference.functions.empty());
+  EXPECT_EQ(inference.functions[0].function, kNotInProfile);
+  EXPECT_EQ(inference.named, 0u);
+  // Without names of threads it is the only function that the profile knows to sync.
+  profile.roles.clear();
+  EXPECT_EQ(Infer(profile, log, usual, nullptr, {}).functions[0].function, "app!Background");
+}
+
 }  // namespace
 }  // namespace culprit::episode

@@ -131,12 +131,44 @@ bool TakesLong(const SymbolExcess& row, const Load& buggy, std::span<const Load>
   return time_ns >= MulDiv(buggy.wall_ns, percent, 100);
 }
 
+// A thread that waits for another makes the call that the other is the reason for: so
+// waits for an interpreter's lock would blame everybody but who keeps it.
+bool IsWaitForThread(const SymbolExcess& row, const Load& buggy, std::string_view name) {
+  constexpr int64_t kRealWaitNs = 50'000;
+  if (!buggy.has_durations || !name.starts_with("futex") ||
+      name.find("WAIT") == std::string_view::npos) {
+    return false;
+  }
+  const SymbolLoad& load = buggy.of(row.symbol);
+  return load.dur_ns / kRealWaitNs >= static_cast<int64_t>(load.calls);
+}
+
 // Are there more a second than usual? What timers do goes on at its rate while a
 // slow program does less of all else.
 bool CameMoreOften(const SymbolExcess& row, const Load& buggy, const Load& normal) {
   if (buggy.wall_ns == 0 || normal.wall_ns == 0) return true;
   return WideAmount{buggy.of(row.symbol).calls} * 4 * static_cast<uint64_t>(normal.wall_ns) >
          WideAmount{normal.of(row.symbol).calls} * 5 * static_cast<uint64_t>(buggy.wall_ns);
+}
+
+// With the waits go the calls that end them.
+void SetWaitsAside(const Load& buggy, const SymbolTable& symbols, Comparison& result) {
+  const auto set_aside = [&](const auto& goes) {
+    const auto from = std::stable_partition(result.calls.begin(), result.calls.end(),
+                                            [&](const auto& row) { return !goes(row); });
+    result.waits.insert(result.waits.end(), from, result.calls.end());
+    result.calls.erase(from, result.calls.end());
+  };
+  set_aside([&](const SymbolExcess& row) {
+    return IsWaitForThread(row, buggy, symbols.Name(row.symbol));
+  });
+  int64_t waits = 0;
+  for (const SymbolExcess& row : result.waits) waits += row.observed;
+  set_aside([&](const SymbolExcess& row) {
+    const std::string_view name = symbols.Name(row.symbol);
+    return name.starts_with("futex") && name.find("WAKE") != std::string_view::npos &&
+           row.observed <= 2 * waits;
+  });
 }
 
 // Moves away what cannot be why a program is slow: what neither takes long nor is
@@ -307,6 +339,7 @@ Comparison Compare(const Load& buggy, std::span<const Load> normals, const Symbo
   MostFirst(result.calls);
   MostFirst(result.time);
   FindNearest(buggy, scaled, symbols.size(), result);
+  SetWaitsAside(buggy, symbols, result);
   SetSlightAside(buggy, normals, symbols, options, result);
   return result;
 }

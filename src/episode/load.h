@@ -15,6 +15,10 @@
 // such excess is together 5 % of all calls (of what is three times as often), or
 // 20 % (of what is twice).
 //
+// Waits of threads for each other, 50 us or more on average, and the wakes that end
+// them are told but not in excess: whoever they wait for is why. Shorter ones are a
+// loop around a wait.
+//
 // There may be several normal loads, of the different kinds of work that the program
 // does. Each has its own scale, and for each symbol the one counts that expects most
 // of it: what any of them shows is normal, and so is a mixture of them. Rates, a
@@ -61,6 +65,7 @@ struct SymbolExcess {
   int64_t observed = 0;  // thousandths of calls, or nanoseconds
   int64_t expected = 0;
   int64_t excess = 0;
+  int64_t strange = 0;  // of it: by threads that the profile knows, but not as making such calls
 };
 
 struct Comparison {
@@ -69,6 +74,7 @@ struct Comparison {
   uint64_t scale_normal = 1;
   std::vector<SymbolExcess> calls;   // most first
   std::vector<SymbolExcess> slight;  // what is too little to make a program slow
+  std::vector<SymbolExcess> waits;   // of threads for each other: who waits is not who is slow
   std::vector<SymbolExcess> time;    // most first; without waits for requests
   // Share of the calls outside the excess that are not where the normal load,
   // scaled by the symbols both have, has them: 0 the same mix of work, 1 nothing

@@ -137,6 +137,25 @@ TEST_F(LoadTest, WhatTimersDoIsNoExcessOfASlowProgram) {
   EXPECT_EQ(Names(Against(quick, normal).calls), "close openat");
 }
 
+TEST_F(LoadTest, WaitsOfThreadsForEachOtherAreToldButNoExcess) {
+  const Load normal = Make({{"read", 5000}, {"write", 5000}, {"futex(WAIT)", 40, 40'000'000}});
+  // Waits for the lock of a busy interpreter, 5 ms each.
+  const Load waiting = Make({{"read", 50},
+                             {"write", 50},
+                             {"futex(WAIT)", 800, 4 * kSecond},
+                             {"futex(WAKE)", 700, 700'000}});
+  const Comparison comparison = Against(waiting, normal);
+  EXPECT_TRUE(comparison.calls.empty());
+  EXPECT_EQ(Names(comparison.waits), "futex(WAIT) futex(WAKE)");
+  // Who wakes nobody, again and again, is not answered by waits.
+  const Load waking = Make({{"read", 50}, {"write", 50}, {"futex(WAKE)", 90'000, kSecond}});
+  EXPECT_EQ(Names(Against(waking, normal).calls), "futex(WAKE)");
+  // A loop around a wait that does not wait.
+  const Load looping = Make({{"read", 50}, {"write", 50}, {"futex(WAIT)", 90'000, kSecond}});
+  EXPECT_EQ(Names(Against(looping, normal).calls), "futex(WAIT)");
+  EXPECT_TRUE(Against(looping, normal).waits.empty());
+}
+
 TEST_F(LoadTest, FewAndShortCallsAreSlightButLongOnesCount) {
   const Load normal = Make({{"read", 5000}, {"write", 5000}, {"mprotect", 2}, {"fsync", 2}});
   const Load short_ones = Make({{"read", 5000}, {"write", 5000}, {"mprotect", 90, 900'000}});

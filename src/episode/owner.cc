@@ -41,9 +41,9 @@ FunctionId FunctionTable::Intern(const FunctionName& name) {
 
 const std::vector<std::string>& SystemModules() {
   static const std::vector<std::string> modules = {
-      "libc",        "libc.so*",  "libc-*.so",   "ld-*",       "ld.so*",     "libc.musl*",
-      "libpthread*", "librt.so*", "librt-*.so",  "libdl.so*",  "libdl-*.so", "libstdc++*",
-      "libgcc_s*",   "libc++*",   "linux-vdso*", "linux-gate*"};
+      "libc",        "libc.so*",  "libc-*.so",   "ld-*",        "ld.so*",     "libc.musl*",
+      "libpthread*", "librt.so*", "librt-*.so",  "libdl.so*",   "libdl-*.so", "libstdc++*",
+      "libgcc_s*",   "libc++*",   "linux-vdso*", "linux-gate*", "[plt]"};
   return modules;
 }
 

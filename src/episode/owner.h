@@ -95,7 +95,7 @@ class StackOwners {
 };
 
 // Globs of the modules that are never the application: C library, loader,
-// threads, C++ and compiler run time, the vdso.
+// threads, C++ and compiler run time, the vdso, calls into libraries ("[plt]").
 const std::vector<std::string>& SystemModules();
 
 }  // namespace culprit::episode

@@ -26,7 +26,7 @@ BySymbol OwnersOf(const Profile& profile, const std::vector<SymbolExcess>& exces
       symbols[row.symbol].largest = std::max(symbols[row.symbol].largest, row.count);
     }
   }
-  for (const SymbolExcess& row : excess) symbols[row.symbol].excess = row.excess;
+  for (const SymbolExcess& row : excess) symbols[row.symbol].excess = row.excess - row.strange;
   // A file may claim more owners than calls.
   for (SymbolOwners& symbol : symbols) symbol.total = std::max(symbol.total, symbol.owned);
   return symbols;
@@ -87,9 +87,10 @@ OwnedRow NotInProfile(const std::vector<SymbolExcess>& excess, const BySymbol& s
   std::vector<SymbolAmount> amounts;
   for (const SymbolExcess& one : excess) {
     const SymbolOwners& symbol = symbols[one.symbol];
-    const int64_t amount = symbol.total == 0
-                               ? one.excess
-                               : MulDiv(one.excess, symbol.total - symbol.owned, symbol.total);
+    const int64_t amount =
+        symbol.total == 0
+            ? one.excess
+            : one.strange + MulDiv(symbol.excess, symbol.total - symbol.owned, symbol.total);
     if (amount == 0) continue;
     row.own += amount;
     amounts.push_back({one.symbol, amount});

@@ -13,7 +13,8 @@
 //
 // Functions with equal inclusive counts cannot be told apart: they are one row,
 // who makes the calls itself first. What the profile has no owner for is a row
-// of its own, [not in profile]. Rows below 5 % of the first are left out and
+// of its own, [not in profile], and so is what threads made (SymbolExcess::strange) that
+// the profile knows as making other calls. Rows below 5 % of the first are left out and
 // counted. Integers only; O(functions x symbols).
 #pragma once
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "episode/function_log.h"
 #include "episode/profile_part.h"
 
 namespace culprit::episode {
@@ -49,6 +50,13 @@ uint64_t Sum(const std::vector<SymbolCount>& counts) {
 
 }  // namespace
 
+std::vector<RoleCalls> RolesOf(const CallsByRole& calls) {
+  std::vector<RoleCalls> roles;
+  if (calls.size() > kMaxRoles) return roles;
+  for (const auto& [name, counts] : calls) roles.push_back({name, Flat(counts)});
+  return roles;
+}
+
 void KeepMostFrequent(ProfiledFunction& function) {
   function.episodes_found = std::max<uint64_t>(function.episodes_found, function.episodes.size());
   if (function.episodes.size() > kMaxEpisodesKept) function.episodes.resize(kMaxEpisodesKept);
@@ -63,8 +71,8 @@ void ProfileBuilder::StartWith(const SymbolTable& symbols) {
   }
 }
 
-void ProfileBuilder::Add(const trace::TraceReader& reader) {
-  const SyscallLog log =
+SyscallLog ProfileBuilder::Read(const trace::TraceReader& reader) {
+  SyscallLog log =
       ReadSyscallLog(reader, {.processes = options_.processes, .jobs = options_.jobs}, symbols_);
   ++traces_;
   syscalls_ += log.syscalls;
@@ -74,6 +82,11 @@ void ProfileBuilder::Add(const trace::TraceReader& reader) {
   named_ = named_ && log.named;
   if (log.syscalls > 0) archs_.insert(log.arch);
   diagnostics_.Merge(log.diagnostics);
+  return log;
+}
+
+void ProfileBuilder::Add(const trace::TraceReader& reader) {
+  const SyscallLog log = Read(reader);
   StackOwners owners(reader.dictionary(), options_.owners, functions_);
   for (const ThreadLog& thread : log.threads) {
     processes_.insert(thread.process);
@@ -82,12 +95,34 @@ void ProfileBuilder::Add(const trace::TraceReader& reader) {
   }
 }
 
+Status ProfileBuilder::Add(const trace::TraceReader& syscalls,
+                           const trace::TraceReader& functions) {
+  CULPRIT_TRY(CheckSameTime(functions, syscalls));
+  SyscallLog log = Read(syscalls);
+  FunctionLog others = ReadFunctionLog(functions, options_.jobs);
+  diagnostics_.Merge(others.diagnostics);
+  function_calls_ += others.calls;
+  StackOwners owners(functions.dictionary(), options_.owners, functions_);
+  for (ThreadLog& thread : log.threads) {
+    processes_.insert(thread.process);
+    CountTotals(thread);
+    // Stacks are of the other trace's dictionary.
+    for (Syscall& call : thread.calls) call.stack = {};
+    const int64_t tid = syscalls.dictionary().threads()[thread.thread.value].tid;
+    thread.functions = others.threads[tid];
+    AddThread(thread, owners);
+  }
+  return {};
+}
+
 void ProfileBuilder::CountTotals(const ThreadLog& thread) {
+  auto& of_role = roles_[thread.role];
   for (size_t i = 0; i < thread.calls.size(); ++i) {
     const Syscall& call = thread.calls[i];
     SymbolTotal& total = totals_[call.symbol];
     total.symbol = call.symbol;
     ++total.count;
+    ++of_role[call.symbol];
     if (2 * i < thread.calls.size()) ++total.first_half;
     total.dur_ns += call.dur_ns;
   }
@@ -127,6 +162,7 @@ ProfilePart ProfileBuilder::TakePart() {
     function.sequences = MergeEqual(std::move(gathered_[i].sequences));
   }
   part.totals = std::move(totals_);
+  part.roles = std::move(roles_);
   part.processes = std::move(processes_);
   part.archs = std::move(archs_);
   part.traces = traces_;
@@ -197,6 +233,20 @@ void AddTo(const Profile& profile, const Renaming& rename, std::map<FunctionName
   }
 }
 
+// What one of them does not know, the sum does not either.
+std::vector<RoleCalls> MergeRoles(const Profile& a, const Renaming& rename_a, const Profile& b,
+                                  const Renaming& rename_b) {
+  CallsByRole sums;
+  if ((a.roles.empty() && a.syscalls > 0) || (b.roles.empty() && b.syscalls > 0)) return {};
+  for (const RoleCalls& role : a.roles) {
+    for (const SymbolCount& row : role.calls) sums[role.name][rename_a(row.symbol)] += row.count;
+  }
+  for (const RoleCalls& role : b.roles) {
+    for (const SymbolCount& row : role.calls) sums[role.name][rename_b(row.symbol)] += row.count;
+  }
+  return RolesOf(sums);
+}
+
 // Is `part` what is left of `whole` when symbols are taken out?
 bool IsPart(const Episode& part, const Episode& whole) {
   size_t state = 0;
@@ -226,8 +276,11 @@ Profile MergeProfiles(const Profile& a, const Profile& b) {
   Profile merged;
   std::map<FunctionName, Sums> sums;
   std::map<Symbol, SymbolTotal> totals;
-  AddTo(a, Renaming(a.symbols, merged.symbols), sums, totals);
-  AddTo(b, Renaming(b.symbols, merged.symbols), sums, totals);
+  const Renaming rename_a(a.symbols, merged.symbols);
+  const Renaming rename_b(b.symbols, merged.symbols);
+  AddTo(a, rename_a, sums, totals);
+  AddTo(b, rename_b, sums, totals);
+  merged.roles = MergeRoles(a, rename_a, b, rename_b);
   merged.arch = a.arch == b.arch ? a.arch : std::string();
   std::set_union(a.processes.begin(), a.processes.end(), b.processes.begin(), b.processes.end(),
                  std::back_inserter(merged.processes));

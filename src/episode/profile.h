@@ -57,6 +57,16 @@ struct ProfiledFunction {
 
 inline constexpr size_t kMaxEpisodesKept = 2000;
 
+// What the threads of one name made (ThreadLog::role).
+struct RoleCalls {
+  std::string name;
+  std::vector<SymbolCount> calls;
+
+  bool operator==(const RoleCalls&) const = default;
+};
+
+inline constexpr size_t kMaxRoles = 256;  // with more names tell nothing, and none are kept
+
 struct Profile {
   SymbolTable symbols;
   std::string arch;
@@ -67,6 +77,7 @@ struct Profile {
   bool has_durations = false;  // the totals' dur_ns mean something
   std::vector<SymbolTotal> totals;
   std::vector<ProfiledFunction> functions;
+  std::vector<RoleCalls> roles;  // by name; empty: not known
 };
 
 struct ProfileOptions {
@@ -78,6 +89,9 @@ struct ProfileOptions {
 
 struct ProfilePart;
 
+using CallsByRole = std::map<std::string, std::map<Symbol, uint64_t>>;
+std::vector<RoleCalls> RolesOf(const CallsByRole& calls);
+
 // Keeps the first kMaxEpisodesKept, and how many there were.
 void KeepMostFrequent(ProfiledFunction& function);
 
@@ -88,6 +102,9 @@ class ProfileBuilder {
   // Gives the first symbols the ids they have in `symbols`. Before the first Add.
   void StartWith(const SymbolTable& symbols);
   void Add(const trace::TraceReader& reader);
+  // The system calls of one trace and the functions of another, of the same time. Its
+  // own functions and stacks do not count. An Error if the clocks differ.
+  Status Add(const trace::TraceReader& syscalls, const trace::TraceReader& functions);
   // Mines the episodes, functions in parallel. Nothing may follow.
   Profile Finish();
   // What there is before that (profile_part.h). Nothing may follow.
@@ -104,6 +121,7 @@ class ProfileBuilder {
     std::map<Symbol, uint64_t> inclusive;
     std::vector<WeightedSequence> sequences;
   };
+  SyscallLog Read(const trace::TraceReader& reader);
   void AddThread(const ThreadLog& thread, StackOwners& owners);
   void CountTotals(const ThreadLog& thread);
 
@@ -112,6 +130,7 @@ class ProfileBuilder {
   FunctionTable functions_;
   std::vector<Gathered> gathered_;  // by FunctionId
   std::map<Symbol, SymbolTotal> totals_;
+  CallsByRole roles_;
   std::set<std::string> processes_;
   std::set<std::string> archs_;
   uint64_t traces_ = 0;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kMagic{"CPROF\x1a\n\0", 8};
 constexpr uint16_t kMajor = 1;
-constexpr uint16_t kMinor = 0;
+constexpr uint16_t kMinor = 1;
 constexpr size_t kLengthOffset = 16;
 constexpr size_t kHashOffset = 24;
 constexpr size_t kHeadBytes = 32;
@@ -64,6 +64,11 @@ std::string EncodePayload(const Profile& profile) {
   }
   out.Varint(profile.functions.size());
   for (const ProfiledFunction& function : profile.functions) PutFunction(function, out);
+  out.Varint(profile.roles.size());
+  for (const RoleCalls& role : profile.roles) {
+    out.String(role.name);
+    PutCounts(role.calls, out);
+  }
   return out.Take();
 }
 
@@ -71,7 +76,7 @@ std::string EncodePayload(const Profile& profile) {
 // that cannot be.
 class PayloadReader {
  public:
-  explicit PayloadReader(std::string_view payload) : in_(payload) {}
+  PayloadReader(std::string_view payload, uint16_t minor) : in_(payload), minor_(minor) {}
 
   Profile Read() {
     Profile profile;
@@ -97,6 +102,7 @@ class PayloadReader {
       profile.functions.push_back(ReadFunction());
       Require(i == 0 || profile.functions[i - 1].name < profile.functions[i].name);
     }
+    if (minor_ >= 1) ReadRoles(profile);
     Require(in_.remaining() == 0);
     return profile;
   }
@@ -144,6 +150,18 @@ class PayloadReader {
     }
   }
 
+  void ReadRoles(Profile& profile) {
+    const size_t roles = Length(2);
+    Require(roles <= kMaxRoles);
+    for (size_t i = 0; i < roles && !failed(); ++i) {
+      RoleCalls role;
+      role.name = in_.String();
+      role.calls = ReadCounts();
+      Require(i == 0 || profile.roles[i - 1].name < role.name);
+      profile.roles.push_back(std::move(role));
+    }
+  }
+
   std::vector<SymbolCount> ReadCounts() {
     std::vector<SymbolCount> counts;
     const size_t rows = Length(2);
@@ -181,6 +199,7 @@ class PayloadReader {
   }
 
   ByteReader in_;
+  uint16_t minor_;
   size_t symbols_ = 0;
   bool failed_ = false;
 };
@@ -216,6 +235,7 @@ Result<Profile> DecodeProfile(std::string_view bytes, const std::string& name) {
   if (bytes.size() < kHeadBytes) return fail("is a profile cut short", bytes.size(), again);
   ByteReader head(bytes.substr(kMagic.size()));
   const uint16_t major = head.U16();
+  const uint16_t minor = head.U16();
   if (major != kMajor) {
     return fail("is a profile of version " + std::to_string(major) + ", this program reads " +
                     std::to_string(kMajor),
@@ -228,7 +248,7 @@ Result<Profile> DecodeProfile(std::string_view bytes, const std::string& name) {
   if (U64At(bytes, kHashOffset) != trace::PayloadHash(payload)) {
     return fail("is a damaged profile: its checksum is wrong", kHashOffset, again);
   }
-  PayloadReader reader(payload);
+  PayloadReader reader(payload, minor);
   Profile profile = reader.Read();
   if (reader.failed()) {
     return fail("is not a valid profile: its contents do not fit together",

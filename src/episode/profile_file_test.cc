@@ -29,6 +29,8 @@ TEST(ProfileFile, GivesBackWhatWasWritten) {
   ASSERT_TRUE(again.ok()) << again.error().ToString();
   EXPECT_EQ(again.value().functions, profile.functions);
   EXPECT_EQ(again.value().totals, profile.totals);
+  EXPECT_EQ(again.value().roles, profile.roles);
+  EXPECT_EQ(again.value().roles.size(), 1u);
   EXPECT_EQ(again.value().processes, profile.processes);
   EXPECT_EQ(again.value().arch, "aarch64");
   EXPECT_EQ(again.value().owned, profile.owned);
@@ -44,6 +46,18 @@ TEST(ProfileFile, CutShortAnywhereIsRefused) {
     ASSERT_FALSE(DecodeProfile(WithRightHash(bytes.substr(0, length)), "x").ok()) << length;
   }
   EXPECT_FALSE(DecodeProfile(bytes + "x", "x").ok());
+}
+
+TEST(ProfileFile, OneOfTheFirstVersionKnowsNothingOfThreads) {
+  Profile profile = Example();
+  profile.roles.clear();
+  std::string bytes = EncodeProfile(profile);
+  bytes.pop_back();  // the number of roles: none
+  bytes[10] = 0;
+  const Result<Profile> again = DecodeProfile(WithRightHash(bytes), "x");
+  ASSERT_TRUE(again.ok()) << again.error().ToString();
+  EXPECT_EQ(again.value().functions, profile.functions);
+  EXPECT_TRUE(MergeProfiles(Example(), again.value()).roles.empty());
 }
 
 TEST(ProfileFile, AnyChangedByteIsRefused) {

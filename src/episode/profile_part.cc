@@ -56,6 +56,10 @@ void AddPart(const ProfilePart& part, const std::function<bool(const FunctionNam
     to.first_half += total.first_half;
     to.dur_ns += total.dur_ns;
   }
+  for (const auto& [role, counts] : part.roles) {
+    auto& to = sum.roles[role];
+    for (const auto& [symbol, count] : counts) to[symbols[symbol]] += count;
+  }
   sum.processes.insert(part.processes.begin(), part.processes.end());
   sum.archs.insert(part.archs.begin(), part.archs.end());
   sum.traces += part.traces;
@@ -77,6 +81,7 @@ Profile MineProfile(ProfilePart part, const EpisodeOptions& options, size_t jobs
   profile.owned = part.owned;
   profile.has_durations = part.has_durations;
   for (const auto& [symbol, total] : part.totals) profile.totals.push_back(total);
+  profile.roles = RolesOf(part.roles);
   std::vector<std::pair<const FunctionName, PartFunction>*> functions;
   functions.reserve(part.functions.size());
   for (auto& function : part.functions) functions.push_back(&function);

@@ -32,6 +32,7 @@ struct ProfilePart {
   SymbolTable symbols;
   std::map<FunctionName, PartFunction> functions;
   std::map<Symbol, SymbolTotal> totals;
+  CallsByRole roles;
   std::set<std::string> processes;
   std::set<std::string> archs;
   uint64_t traces = 0;

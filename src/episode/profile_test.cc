@@ -213,5 +213,50 @@ TEST(Profile, MergingAddsUpWhateverTheOrderOfSymbols) {
   EXPECT_EQ(read_ns, 10);
 }
 
+TEST(Profile, FunctionsOfAnotherTraceOfTheSameTimeOwnTheCalls) {
+  SyscallTrace calls;
+  calls.Call("t", "read", 110, 1, "app!Wrong");
+  calls.Call("t", "write", 150, 1);
+  calls.Call("t", "close", 500, 1);
+  calls.Call("u", "read", 110, 1);
+  SyscallTrace functions;
+  functions.small.Add(EventKind::kCall, "other", 0, 50, "app!Other");
+  functions.small.Add(EventKind::kCall, "t", 100, 200, "app!main");
+  functions.small.Add(EventKind::kCall, "t", 105, 120, "app!main;app!Fill");
+  for (trace::Thread thread : functions.small.trace.dictionary.threads()) {
+    // Threads are known by their ids, whatever their places in the two tables.
+    const bool is_t = functions.small.trace.dictionary.Text(thread.name) == "t";
+    functions.small.trace.dictionary.thread(trace::ThreadId(is_t ? 1 : 0)).tid = is_t ? 77 : 78;
+  }
+  calls.small.trace.dictionary.thread(trace::ThreadId(0)).tid = 77;
+  calls.small.trace.metadata.clock = "CLOCK_MONOTONIC";
+  functions.small.trace.metadata.clock = "monotonic";
+  ProfileBuilder builder({});
+  ASSERT_TRUE(builder.Add(calls.small.Reader(), functions.small.Reader()).ok());
+  const Profile profile = builder.Finish();
+  EXPECT_EQ(profile.syscalls, 4u);
+  EXPECT_EQ(profile.owned, 2u);
+  ASSERT_EQ(profile.functions.size(), 2u);
+  EXPECT_EQ(CountOf(profile, Find(profile, "app!Fill")->innermost, "read"), 1u);
+  EXPECT_EQ(CountOf(profile, Find(profile, "app!main")->innermost, "write"), 1u);
+  EXPECT_EQ(Find(profile, "app!main")->Inclusive(), 2u);
+}
+
+TEST(Profile, FunctionsOfAnotherClockOrTimeAreRefused) {
+  SyscallTrace calls(1000);
+  SyscallTrace functions(1000);
+  calls.Call("t", "read", 110, 1);
+  functions.small.Add(EventKind::kCall, "t", 100, 200, "app!main");
+  calls.small.trace.metadata.clock = "CLOCK_MONOTONIC";
+  functions.small.trace.metadata.clock = "local";
+  ProfileBuilder builder({});
+  EXPECT_FALSE(builder.Add(calls.small.Reader(), functions.small.Reader()).ok());
+  functions.small.trace.metadata.clock = "mono";
+  EXPECT_TRUE(builder.Add(calls.small.Reader(), functions.small.Reader()).ok());
+  calls.small.trace.metadata.begin_ns = 5000;
+  calls.small.trace.metadata.end_ns = 6000;
+  EXPECT_FALSE(builder.Add(calls.small.Reader(), functions.small.Reader()).ok());
+}
+
 }  // namespace
 }  // namespace culprit::episode

@@ -25,6 +25,17 @@ bool IsAsked(const trace::Dictionary& dictionary, const trace::Thread& thread,
   });
 }
 
+// "worker-12" and "worker-3" do the same.
+std::string RoleOf(std::string_view name) {
+  std::string role;
+  for (const char c : name) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit) role += c;
+    if (digit && !role.ends_with('#')) role += '#';
+  }
+  return role;
+}
+
 bool IsOfUse(const Event& event) {
   return event.kind == EventKind::kSyscall || event.kind == EventKind::kCall ||
          event.kind == EventKind::kWait || event.kind == EventKind::kReady;
@@ -78,6 +89,7 @@ class LogReader {
         threads_[i].process = dictionary.Text(dictionary.processes()[thread.process.value].name);
       }
       if (threads_[i].process.empty()) threads_[i].process = dictionary.Text(thread.name);
+      threads_[i].role = RoleOf(dictionary.Text(thread.name));
       asked_[i] = IsAsked(dictionary, thread, threads_[i].process, options_.processes);
     }
   }
@@ -161,10 +173,7 @@ class LogReader {
     std::stable_sort(thread.calls.begin(), thread.calls.end(), by_time);
     std::stable_sort(thread.off_cpu.begin(), thread.off_cpu.end(), by_time);
     std::stable_sort(thread.instances.begin(), thread.instances.end(), by_time);
-    std::stable_sort(thread.functions.begin(), thread.functions.end(),
-                     [](const Span& a, const Span& b) {
-                       return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.dur_ns > b.dur_ns;
-                     });
+    OrderCalls(thread.functions);
     uint64_t lost = 0;
     for (size_t i = 0; i + 1 < thread.calls.size(); ++i) {
       Syscall& call = thread.calls[i];
@@ -187,6 +196,12 @@ class LogReader {
 };
 
 }  // namespace
+
+void OrderCalls(std::vector<Span>& functions) {
+  std::stable_sort(functions.begin(), functions.end(), [](const Span& a, const Span& b) {
+    return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.dur_ns > b.dur_ns;
+  });
+}
 
 SyscallLog ReadSyscallLog(const trace::TraceReader& reader, const SyscallLogOptions& options,
                           SymbolTable& symbols) {

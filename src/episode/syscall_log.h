@@ -50,6 +50,7 @@ struct Span {
 struct ThreadLog {
   trace::ThreadId thread;
   std::string process;
+  std::string role;  // its name, with # for numbers in it
   std::vector<Syscall> calls;
   std::vector<Span> off_cpu;    // waits and times of being ready; by time, disjoint
   std::vector<Span> functions;  // by time, callers before callees
@@ -78,6 +79,9 @@ struct SyscallLogOptions {
   std::string default_arch;
   size_t jobs = 0;
 };
+
+// Of one thread: by time, callers before callees.
+void OrderCalls(std::vector<Span>& functions);
 
 SyscallLog ReadSyscallLog(const trace::TraceReader& reader, const SyscallLogOptions& options,
                           SymbolTable& symbols);

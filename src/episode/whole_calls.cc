@@ -119,6 +119,7 @@ void TakeWhole(const CallNames& calls, Profile& profile) {
   if (calls.empty()) return;
   const std::vector<Symbol> to = MapSymbols(calls, profile.symbols);
   profile.totals = Mapped(profile.totals, to);
+  for (RoleCalls& role : profile.roles) role.calls = Mapped(role.calls, to);
   for (ProfiledFunction& function : profile.functions) {
     function.innermost = Mapped(function.innermost, to);
     function.inclusive = Mapped(function.inclusive, to);
