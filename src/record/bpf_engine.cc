@@ -20,6 +20,7 @@
 #include "record/machine.h"
 #include "record/perf_ring.h"
 #include "record/process_scan.h"
+#include "record/program_choice.h"
 #include "trace/syscall_operation.h"
 
 namespace culprit::record {
@@ -68,9 +69,6 @@ Error LoadError(int code) {
                              .has_btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0});
 }
 
-// Which program sees writes to trace_marker.
-enum class MarkProgram { kNone, kFunction, kSystemCall };
-
 uint64_t MarkerInode() {
   struct stat found = {};
   for (const char* path : kMarkerPaths) {
@@ -117,38 +115,54 @@ uint32_t CountedKinds(int cpus) {
   return static_cast<uint32_t>(std::clamp<size_t>(kCountedBytes / bytes, 1024, 16384));
 }
 
-// Stacks that a CPU remembers: a power of two, fewer where there are many CPUs.
-uint32_t RememberedStacks(int cpus) {
-  constexpr uint32_t kEntries = 1 << 14;
-  const uint32_t entries = kEntries / static_cast<uint32_t>(std::max(cpus, 1));
-  return std::bit_floor(std::clamp<uint32_t>(entries, 128, 2048));
+// Stacks that a CPU remembers for a desk: a power of two, fewer where there are many
+// CPUs.
+uint32_t RememberedStacks(uint32_t cpus) {
+  constexpr uint32_t kEntries = 1 << 13;
+  return std::bit_floor(std::clamp<uint32_t>(kEntries / cpus, 128, 1024));
+}
+
+void SizeMaps(engine& skeleton, const EngineOptions& options) {
+  const auto cpus = static_cast<uint32_t>(std::max(libbpf_num_possible_cpus(), 1));
+  const uint32_t remembered = options.unwind_tables ? RememberedStacks(cpus) : 1;
+  skeleton.rodata->remembered_mask = remembered - 1;
+  skeleton.rodata->remembered_cpus = cpus;
+  bpf_map__set_max_entries(skeleton.maps.remembered_stacks, remembered * cpus * kDesks);
+  bpf_map__set_max_entries(skeleton.maps.remembered_kernel_stacks, kKernelPlaces * cpus * kDesks);
+  bpf_map__set_max_entries(skeleton.maps.ring, static_cast<uint32_t>(options.ring_bytes));
+  bpf_map__set_max_entries(skeleton.maps.call_counts,
+                           options.count_calls ? CountedKinds(static_cast<int>(cpus)) : 1);
 }
 
 // Those that run often: they are not attached during a pause.
 std::vector<bpf_program*> PausedPrograms(engine& skeleton) {
   auto& programs = skeleton.progs;
-  return {programs.on_issue,      programs.on_complete,     programs.on_sys_enter,
-          programs.on_sys_exit,   programs.on_counted_exit, programs.on_waking,
-          programs.on_wakeup_new, programs.on_switch};
+  return {programs.on_issue,         programs.on_complete,     programs.on_sys_enter,
+          programs.on_sys_exit,      programs.on_counted_exit, programs.on_waking,
+          programs.on_waking_direct, programs.on_wakeup_new,   programs.on_switch,
+          programs.on_switch_direct};
 }
 
-void ChoosePrograms(engine& skeleton, const EngineOptions& options, MarkProgram marks) {
+void ChoosePrograms(engine& skeleton, const EngineOptions& options, const ProgramChoice& choice) {
   auto& programs = skeleton.progs;
   bpf_program__set_autoload(programs.on_sys_enter, options.syscalls || options.count_calls);
   bpf_program__set_autoload(programs.on_sys_exit, options.syscalls && !options.count_calls);
   bpf_program__set_autoload(programs.on_counted_exit, options.count_calls);
-  for (bpf_program* program :
-       {programs.on_switch, programs.on_waking, programs.on_wakeup_new, programs.on_exit}) {
-    bpf_program__set_autoload(program, !options.count_calls);
-  }
+  const bool switches = !options.count_calls;
+  bpf_program__set_autoload(programs.on_switch, switches && !choice.direct_reads);
+  bpf_program__set_autoload(programs.on_waking, switches && !choice.direct_reads);
+  bpf_program__set_autoload(programs.on_switch_direct, switches && choice.direct_reads);
+  bpf_program__set_autoload(programs.on_waking_direct, switches && choice.direct_reads);
+  bpf_program__set_autoload(programs.on_wakeup_new, switches);
+  bpf_program__set_autoload(programs.on_exit, switches);
   bpf_program__set_autoload(programs.on_issue, options.blocks);
   bpf_program__set_autoload(programs.on_complete, options.blocks);
   bpf_program__set_autoload(programs.on_sample, options.sample_period_ns > 0);
   bpf_program__set_autoload(programs.on_fork_of_code, options.unwind_tables);
   bpf_program__set_autoload(programs.on_exec_of_code, options.unwind_tables);
   bpf_program__set_autoload(programs.on_exit_of_code, options.unwind_tables);
-  bpf_program__set_autoload(programs.on_write, marks == MarkProgram::kFunction);
-  bpf_program__set_autoload(programs.on_write_call, marks == MarkProgram::kSystemCall);
+  bpf_program__set_autoload(programs.on_write, choice.marks == MarkProgram::kFunction);
+  bpf_program__set_autoload(programs.on_write_call, choice.marks == MarkProgram::kSystemCall);
   // Attached by hand, when they are wanted.
   bpf_program__set_autoattach(programs.on_sample, false);
   bpf_program__set_autoattach(programs.tell_open, false);
@@ -192,31 +206,20 @@ struct BpfEngine::State {
   const std::function<void(std::string_view)>* visitor = nullptr;
 };
 
-// A kernel may refuse the probe of a function; all else must load.
+// A kernel may refuse the probe of a function and reads without a call; all else must
+// load.
 Status BpfEngine::State::Load(const EngineOptions& options) {
-  std::vector<MarkProgram> choices = {MarkProgram::kNone};
-  if (options.marks && MarkerInode() != 0) {
-    choices = {MarkProgram::kFunction, MarkProgram::kSystemCall, MarkProgram::kNone};
-  }
   int code = 0;
-  for (const MarkProgram choice : choices) {
+  for (const ProgramChoice& choice :
+       ProgramChoices(options.marks && MarkerInode() != 0, options.direct_reads)) {
     LibbpfSaid().clear();
     skeleton = engine__open();
     if (skeleton == nullptr) return LoadError(-errno);
     SetConstants(*skeleton, options);
     ChoosePrograms(*skeleton, options, choice);
-    const int cpus = libbpf_num_possible_cpus();
-    const uint32_t remembered = options.unwind_tables ? RememberedStacks(cpus) : 1;
-    skeleton->rodata->remembered_mask = remembered - 1;
-    bpf_map__set_max_entries(skeleton->maps.remembered_stacks,
-                             remembered * static_cast<uint32_t>(std::max(cpus, 1)));
-    bpf_map__set_max_entries(skeleton->maps.remembered_kernel_stacks,
-                             kKernelPlaces * static_cast<uint32_t>(std::max(cpus, 1)));
-    bpf_map__set_max_entries(skeleton->maps.ring, static_cast<uint32_t>(options.ring_bytes));
-    bpf_map__set_max_entries(skeleton->maps.call_counts,
-                             options.count_calls ? CountedKinds(cpus) : 1);
+    SizeMaps(*skeleton, options);
     code = engine__load(skeleton);
-    marks = choice;
+    marks = choice.marks;
     if (code == 0) break;
     engine__destroy(skeleton);
     skeleton = nullptr;
@@ -459,6 +462,7 @@ EngineCounters BpfEngine::ReadCounters() const {
     total.lost_records += each.lost_records;
     total.lost_bytes += each.lost_bytes;
     total.stacks += each.stacks;
+    total.recalled += each.recalled;
     total.new_stacks += each.new_stacks;
     total.failed_stacks += each.failed_stacks;
     total.no_storage += each.no_storage;

@@ -121,7 +121,7 @@ Result<RecordOutcome> BpfRecorder::Run() {
   Status status = Loop();
   if (status.ok()) status = recording_->End();
   setpriority(PRIO_PROCESS, 0, 0);
-  FillTail();
+  FillTail(regulator_.Total(*recording_));
   if (status.ok() && file_ != nullptr) status = file_->Finish();
   if (child_fd_ >= 0) close(child_fd_);
   Summarize();
@@ -223,10 +223,12 @@ Result<std::string> BpfRecorder::Dump(std::string_view reason) {
         .message = "not written, for it exists", .file = path, .hint = "overwrite it with --force"};
   }
   target().metadata().properties["flight.reason"] = reason;
+  // In the writer it would be the CPU time of the writer.
+  const Cost cost = regulator_.Total(*recording_);
   std::unique_lock<std::mutex> pause = recording_->PauseUnwinding();
   const pid_t writer = fork();
   if (pause.owns_lock()) pause.unlock();
-  if (writer == 0) WriteDumpAndExit(path);
+  if (writer == 0) WriteDumpAndExit(path, cost);
   recording_->ForgetSnapshot();
   if (writer < 0) return ErrnoError("start a process for the dump", path);
   int status = 0;
@@ -250,18 +252,17 @@ void BpfRecorder::TryDump(std::string_view reason) {
   }
 }
 
-void BpfRecorder::WriteDumpAndExit(const std::string& path) {
+void BpfRecorder::WriteDumpAndExit(const std::string& path, const Cost& cost) {
   setpriority(PRIO_PROCESS, 0, 0);
   const int64_t end_ns = recording_->end_ns();
   Status status = recording_->EndCopy();
-  FillTail();
+  FillTail(cost);
   if (status.ok()) status = flight_->WriteTo(path, end_ns, options_.symbols);
   _exit(status.ok() ? 0 : kDumpFailed);
 }
 
 // What is known only at the end.
-void BpfRecorder::FillTail() {
-  const Cost cost = regulator_.Total(*recording_);
+void BpfRecorder::FillTail(const Cost& cost) {
   const EngineCounters counters = recording_->engine().ReadCounters();
   outcome_.busy_ns = cost.busy_ns;
   outcome_.kernel_ns = cost.kernel_ns;
@@ -287,6 +288,7 @@ void BpfRecorder::FillTail() {
   set("unwind.stacks", walks.walked);
   set("unwind.complete", walks.complete);
   set("unwind.recalled", walks.recalled);
+  set("unwind.kernel_recalled", counters.total.recalled);
   set("unwind.by_frame_pointers", walks.unlisted);
   set("unwind.frames", walks.frames);
   set("unwind.frames_by_frame_pointers", walks.guessed);

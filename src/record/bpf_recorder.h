@@ -34,7 +34,7 @@ class BpfRecorder {
  private:
   assemble::EventTarget& target();
   void FillHead();
-  void FillTail();
+  void FillTail(const Cost& cost);
   Status Loop();
   void Sleep() const;
   bool IsOver();
@@ -42,7 +42,7 @@ class BpfRecorder {
   void CheckTriggers();
   void TryDump(std::string_view reason);
   Result<std::string> Dump(std::string_view reason);
-  [[noreturn]] void WriteDumpAndExit(const std::string& path);
+  [[noreturn]] void WriteDumpAndExit(const std::string& path, const Cost& cost);
   std::string Answer(std::string_view request);
   void Summarize();
   Status NameSymbols();

@@ -13,6 +13,7 @@ namespace {
 // Small, so that a recorder that is killed loses little; the finished file is
 // written anew with whole blocks (symbol_pass.h).
 constexpr size_t kBlockEvents = 2048;
+constexpr int kZstdLevel = 1;
 constexpr mode_t kMode = 0644;
 
 }  // namespace
@@ -33,7 +34,7 @@ FileTarget::FileTarget(std::string path, int fd)
     : path_(std::move(path)),
       fd_(fd),
       writer_([this](std::string_view bytes) { return Write(bytes); },
-              {.block_events = kBlockEvents}) {}
+              {.block_events = kBlockEvents, .zstd_level = kZstdLevel}) {}
 
 FileTarget::~FileTarget() { close(fd_); }
 

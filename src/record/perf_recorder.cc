@@ -172,7 +172,7 @@ Status PerfRecorder::Loop() {
 
 Status PerfRecorder::Finish() {
   CULPRIT_TRY(queue_->Finish());
-  facts_->Finish();
+  CULPRIT_TRY(facts_->Finish());
   CULPRIT_TRY(assembler_->Finish(MonotonicNs()));
   outcome_.diagnostics.Merge(assembler_->diagnostics());
   trace::Metadata& metadata = file_->metadata();

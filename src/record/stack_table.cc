@@ -82,6 +82,7 @@ void StackTable::Define(uint64_t id, int64_t pid, std::span<const uint64_t> addr
   if (definitions_.size() >= kMaxStacks) {
     definitions_.clear();
     known_.clear();
+    judged_.clear();
   }
   const auto [it, is_new] = definitions_.try_emplace(id);
   if (!is_new) return;
@@ -121,20 +122,34 @@ StackId StackTable::Stack(uint64_t user_id, uint64_t kernel_id) {
   return stack;
 }
 
-import_::PerfWaker StackTable::Waker(uint64_t user_id, uint64_t kernel_id, bool hard_irq,
-                                     bool soft_irq) {
-  const uint64_t flags =
-      (hard_irq ? kHardInterruptFlag : 0) | (soft_irq ? import_::kSoftInterruptFlag : 0);
+import_::PerfWaker StackTable::Judge(const Key& key) {
   import_::PerfWaker waker;
   waker.context = assemble::WakeContext::kThread;
-  if (flags != 0) {
-    const Definition* kernel = Find(kernel_id);
+  if (key.flags != 0) {
+    const Definition* kernel = Find(key.kernel);
     waker = stacks_->Waker(Chain(import_::kContextKernel,
                                  kernel != nullptr ? std::span<const uint64_t>(kernel->addresses)
                                                    : std::span<const uint64_t>()),
-                           flags);
+                           key.flags);
   }
-  if (waker.context != assemble::WakeContext::kInterrupt) waker.stack = Stack(user_id, kernel_id);
+  if (waker.context != assemble::WakeContext::kInterrupt) {
+    waker.stack = Stack(key.user, key.kernel);
+  }
+  return waker;
+}
+
+import_::PerfWaker StackTable::Waker(uint64_t user_id, uint64_t kernel_id, bool hard_irq,
+                                     bool soft_irq) {
+  const Key key = {
+      .user = user_id,
+      .kernel = kernel_id,
+      .flags = (hard_irq ? kHardInterruptFlag : 0) | (soft_irq ? import_::kSoftInterruptFlag : 0)};
+  const auto it = judged_.find(key);
+  if (it != judged_.end()) return it->second;
+  const uint64_t undefined = counts_.undefined;
+  const import_::PerfWaker waker = Judge(key);
+  // What is not defined yet may be told later.
+  if (counts_.undefined == undefined) judged_.emplace(key, waker);
   return waker;
 }
 

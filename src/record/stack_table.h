@@ -64,16 +64,20 @@ class StackTable {
   struct Key {
     uint64_t user = 0;
     uint64_t kernel = 0;
+    uint64_t flags = 0;  // of a waker
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
-    size_t operator()(const Key& key) const { return key.user ^ (key.kernel * 31); }
+    size_t operator()(const Key& key) const {
+      return key.user ^ (key.kernel * 31) ^ (key.flags << 56);
+    }
   };
 
   const Definition* Find(uint64_t id);
   import_::PerfChain Chain(uint64_t context, std::span<const uint64_t> addresses);
   size_t TracerFrames(std::span<const uint64_t> addresses) const;
   trace::StackId UserStack(int64_t pid, std::span<const uint64_t> addresses);
+  import_::PerfWaker Judge(const Key& key);
 
   trace::Dictionary& dictionary_;
   Diagnostics diagnostics_;
@@ -82,6 +86,7 @@ class StackTable {
   symbol::KernelSymbols kernel_;
   std::unordered_map<uint64_t, Definition> definitions_;
   std::unordered_map<Key, trace::StackId, KeyHash> known_;
+  std::unordered_map<Key, import_::PerfWaker, KeyHash> judged_;
   std::string chain_;
   StackCounts counts_;
 };

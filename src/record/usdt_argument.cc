@@ -19,7 +19,8 @@ std::optional<std::string> KernelRegister(std::string_view name) {
   std::string_view rest = name;
   if (rest.starts_with('r') || rest.starts_with('e')) rest.remove_prefix(1);
   if (std::find(kNames.begin(), kNames.end(), rest) != kNames.end()) return std::string(rest);
-  const bool numbered = name.size() > 1 && (name[0] == 'x' || name[0] == 'r');
+  const bool numbered =
+      name.size() > 1 && (name[0] == 'x' || name[0] == 'r') && (name[1] != '0' || name.size() == 2);
   const std::optional<uint64_t> number =
       numbered ? ParseUnsigned(name.substr(1)) : std::optional<uint64_t>();
   if (!number || *number > 30 || (name[0] == 'r' && (*number < 8 || *number > 15))) return {};

@@ -27,9 +27,9 @@ TEST(UsdtArgument, RegistersAndMemoryOfX86HaveTheKernelsNames) {
 }
 
 TEST(UsdtArgument, WhatHasAnotherFormIsNotFetched) {
-  for (const char* text :
-       {"", "8", "8@", "8@$5", "8@12", "8@%xmm0", "8@24(%rsp,%rcx,8)", "8@name+8(%rip)",
-        "8@[sp, x1]", "8@x31", "8@%r16", "8@[", "8@]", "@", "8@[sp, 99999999999999999999]"}) {
+  for (const char* text : {"", "8", "8@", "8@$5", "8@12", "8@%xmm0", "8@24(%rsp,%rcx,8)",
+                           "8@name+8(%rip)", "8@[sp, x1]", "8@x31", "8@x021", "8@%r08", "8@%r16",
+                           "8@[", "8@]", "@", "8@[sp, 99999999999999999999]"}) {
     EXPECT_EQ(FetchOfArgument(text, 0), std::nullopt) << text;
   }
   EXPECT_EQ(FetchOfArgument("8@x20", 1), std::nullopt);

@@ -67,6 +67,8 @@ static __always_inline uint64_t kernel_stack_pointer(struct task_struct *task) {
 // A word of a kernel stack as an address: without its signature, if it has one.
 static __always_inline uint64_t kernel_address(uint64_t word) { return word | 0xffffull << 48; }
 
+static __always_inline uint64_t first_word(const struct pt_regs *words) { return words->regs[0]; }
+
 enum { kWriteCall = 64 };
 
 static __always_inline struct SyscallArguments syscall_arguments(struct pt_regs *regs) {
@@ -116,6 +118,8 @@ static __always_inline uint64_t kernel_stack_pointer(struct task_struct *task) {
 }
 
 static __always_inline uint64_t kernel_address(uint64_t word) { return word; }
+
+static __always_inline uint64_t first_word(const struct pt_regs *words) { return words->r15; }
 
 enum { kWriteCall = 1 };
 

@@ -37,7 +37,7 @@ static __always_inline uint32_t operation_of(struct pt_regs *regs, uint64_t numb
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number) {
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   struct task_struct *task = bpf_get_current_task_btf();
   if (!is_recorded_at(now) || !is_target(task)) return 0;
   struct ThreadState *state = state_of(task, true, now);
@@ -54,7 +54,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result) {
   struct task_struct *task = bpf_get_current_task_btf();
   struct ThreadState *state = bpf_task_storage_get(&threads, task, 0, 0);
   if (!state || !state->syscall_ns) return 0;
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   const uint64_t enter_ns = state->syscall_ns;
   state->syscall_ns = 0;
   if (!is_recorded_at(now) || now - enter_ns < policy.min_syscall_ns) return 0;
@@ -93,7 +93,7 @@ int BPF_PROG(on_counted_exit, struct pt_regs *regs, long result) {
   struct task_struct *task = bpf_get_current_task_btf();
   struct ThreadState *state = bpf_task_storage_get(&threads, task, 0, 0);
   if (!state || !state->syscall_ns) return 0;
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   const uint64_t dur_ns = now - state->syscall_ns;
   state->syscall_ns = 0;
   if (!is_recorded_at(now)) return 0;

@@ -51,7 +51,7 @@ static __always_inline uint32_t device_of(struct request *request) {
 
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(on_issue, struct request *request) {
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   if (!is_recorded_at(now)) return 0;
   const uint32_t count = preempt_count();
   if (bpf_get_current_pid_tgid() >> 32 == self_tgid) return 0;
@@ -61,8 +61,8 @@ int BPF_PROG(on_issue, struct request *request) {
     issued.tid = task->pid;
     // A disk is busy for whomever; but why is only asked of those recorded.
     if (is_target(task)) {
-      issued.kernel_stack = capture_kernel_stack(ctx, kBlockSlot, false);
-      if (!is_kernel_thread(task)) issued.user_stack = capture_user_stack(ctx, kBlockSlot);
+      issued.kernel_stack = recall_kernel_stack(ctx, kBlockSlot, false, false);
+      if (!is_kernel_thread(task)) issued.user_stack = recall_user_stack(ctx, kBlockSlot);
     }
   }
   const uint64_t key = (uint64_t)request;
@@ -73,7 +73,7 @@ int BPF_PROG(on_issue, struct request *request) {
 
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_complete, struct request *request, int error, unsigned int bytes) {
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   const uint32_t zero = 0;
   const uint32_t device = device_of(request);
   struct LastDisk *disk = bpf_map_lookup_elem(&last_disk, &zero);

@@ -172,9 +172,9 @@ static __always_inline bool is_worth_a_stack(bool was_runnable) {
   return !was_runnable || policy.min_wait_ns == 0;
 }
 
-// `slept`: its registers are as it left them.
+// `slept`: its registers are as it left them. `direct`: see read_kernel_word.
 static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid, uint64_t now,
-                                    bool slept) {
+                                    bool slept, bool direct) {
   struct ThreadState *state = state_of(task, false, now);
   if (!state) return;
   const uint32_t tid = task->pid;
@@ -192,7 +192,7 @@ static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid,
     if (!state->holder_tid) state->holder_tid = prev_tid;
     if (!(state->flags & kNewThread) && is_worth_a_stack(state->flags & kWasRunnable) &&
         !state->kernel_stack && slept) {
-      state->kernel_stack = recall_kernel_stack_of(task, kSwitchSlot);
+      state->kernel_stack = recall_kernel_stack_of(task, kSwitchSlot, direct);
     }
     struct WaitRecord *record = 0;
     if (tell_left_out(state, tid, state->out_ns, false)) record = reserve(sizeof(*record));
@@ -218,7 +218,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint3
   struct ThreadState *state = state_of(task, true, now);
   if (!state) return;
   // It was believed to sleep: the switch-in came just before the recording.
-  if (state->out_ns) get_cpu(task, 0, now, false);
+  if (state->out_ns) get_cpu(task, 0, now, false, false);
   const uint64_t ran_ns = since(now, state->in_ns);
   state->run_ns += ran_ns;
   COUNT(busy_ns, ran_ns);
@@ -243,20 +243,30 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint3
                                                       : capture_user_stack(ctx, kSwitchSlot);
 }
 
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next) {
-  const uint64_t now = bpf_ktime_get_ns();
+static __always_inline int see_switch(void *ctx, bool preempt, struct task_struct *prev,
+                                      struct task_struct *next, bool direct) {
+  const uint64_t now = clock_ns();
   if (!is_recorded_at(now)) return 0;
   if (prev->pid && is_target(prev)) leave_cpu(ctx, prev, next->pid, now, preempt);
-  if (next->pid && is_target(next)) get_cpu(next, prev->pid, now, true);
+  if (next->pid && is_target(next)) get_cpu(next, prev->pid, now, true, direct);
   end_run(kSwitchMeter, now);
   return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next) {
+  return see_switch(ctx, preempt, prev, next, false);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_direct, bool preempt, struct task_struct *prev, struct task_struct *next) {
+  return see_switch(ctx, preempt, prev, next, true);
 }
 
 // ---- wake-ups ---------------------------------------------------------------
 
 static __always_inline void note_waker(void *ctx, struct ThreadState *state, uint64_t now,
-                                       bool with_stacks) {
+                                       bool with_stacks, bool direct) {
   const uint32_t count = preempt_count();
   const bool hard = (count & kHardIrqMask) != 0;
   const bool soft = (count & kServingSoftIrq) != 0;
@@ -276,42 +286,49 @@ static __always_inline void note_waker(void *ctx, struct ThreadState *state, uin
   }
   if (!with_stacks) return;
   // Of an interrupt the stack tells which device it was.
-  if (policy.waker_stacks || hard || soft) {
-    state->waker_kernel_stack = capture_kernel_stack(ctx, kWakingSlot, hard || soft);
+  if (hard) {
+    state->waker_kernel_stack = capture_kernel_stack(ctx, kWakingSlot, true);
+  } else if (policy.waker_stacks || soft) {
+    state->waker_kernel_stack = recall_kernel_stack(ctx, kWakingSlot, soft, direct);
   }
   if (policy.waker_stacks && !hard && current->pid && !is_kernel_thread(current)) {
     state->waker_user_stack = recall_user_stack(ctx, kWakingSlot);
   }
 }
 
-static __always_inline void wake(void *ctx, struct task_struct *task, uint64_t now) {
+static __always_inline void wake(void *ctx, struct task_struct *task, uint64_t now, bool direct) {
   struct ThreadState *state = state_of(task, task->on_cpu, now);
   if (!state) return;
   if (!state->out_ns) {
     // It is about to wait, or thought better of it; the next switch tells.
     forget_wake_up(state);
     state->flags |= kWakeEarly;
-    note_waker(ctx, state, now, policy.min_wait_ns == 0);
+    note_waker(ctx, state, now, policy.min_wait_ns == 0, direct);
     return;
   }
   if (state->wake_ns && !(state->flags & kWakeEarly)) return;
   if (state->flags & kWasRunnable) return;
   forget_wake_up(state);
-  note_waker(ctx, state, now, now - state->out_ns >= policy.min_wait_ns);
+  note_waker(ctx, state, now, now - state->out_ns >= policy.min_wait_ns, direct);
 }
 
-SEC("tp_btf/sched_waking")
-int BPF_PROG(on_waking, struct task_struct *task) {
-  const uint64_t now = bpf_ktime_get_ns();
+static __always_inline int see_waking(void *ctx, struct task_struct *task, bool direct) {
+  const uint64_t now = clock_ns();
   if (!is_recorded_at(now)) return 0;
-  if (is_target(task)) wake(ctx, task, now);
+  if (is_target(task)) wake(ctx, task, now, direct);
   end_run(kWakingMeter, now);
   return 0;
 }
 
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task) { return see_waking(ctx, task, false); }
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking_direct, struct task_struct *task) { return see_waking(ctx, task, true); }
+
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task) {
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   if (!is_recorded_at(now) || !is_target(task)) return 0;
   struct ThreadState *state = storage_of(task);
   if (!state) return 0;
@@ -322,7 +339,14 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task) {
   state->told_ns = now;
   state->flags = kNewThread;
   note_totals(state, task);
-  note_waker(ctx, state, now, true);
+  note_waker(ctx, state, now, false, false);
+  // Too rare to be remembered.
+  if (policy.waker_stacks) {
+    state->waker_kernel_stack = capture_kernel_stack(ctx, kWakingSlot, false);
+    if (!is_kernel_thread(bpf_get_current_task_btf())) {
+      state->waker_user_stack = capture_user_stack(ctx, kWakingSlot);
+    }
+  }
   end_run(kLifeMeter, now);
   return 0;
 }
@@ -347,7 +371,7 @@ static __always_inline void add_child(uint32_t tgid) {
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   if (!whole_system && parent->tgid != child->tgid && is_target(parent)) add_child(child->tgid);
   if (is_target(child)) storage_of(child);
   end_run(kLifeMeter, now);
@@ -367,12 +391,12 @@ int prepare_threads(struct bpf_iter__task *ctx) {
 // In a pause the last switch-out is not seen.
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task) {
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   if (now < policy.begin_ns || now >= policy.resume_ns || now >= policy.end_ns) return 0;
   if (!is_target(task)) return 0;
   struct ThreadState *state = state_of(task, true, now);
   if (!state || state->gone) return 0;
-  const uint64_t end_ns = bpf_ktime_get_ns();
+  const uint64_t end_ns = clock_ns();
   leave_out_pause(state, task, true, end_ns, end_ns);
   tell_gone(state, end_ns, task->pid);
   return 0;
@@ -410,7 +434,7 @@ static __always_inline bool has_wanted_name(const char *name) {
 // A thread that executes a program for its whole process becomes the process's
 // first thread, and goes on under that one's number.
 static __always_inline void take_number(struct task_struct *task, uint32_t old_tid) {
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   if (!is_recorded_at(now) || !is_target(task)) return;
   struct ThreadState *state = state_of(task, true, now);
   if (!state || state->out_ns) return;
@@ -448,7 +472,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_tid) {
 
 SEC("perf_event")
 int on_sample(struct bpf_perf_event_data *ctx) {
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   struct task_struct *task = bpf_get_current_task_btf();
   if (!is_within_recording(now) || !task->pid || !is_target(task)) return 0;
   // Who never loses the CPU is met here.
@@ -481,7 +505,7 @@ int tell_pause(struct bpf_iter__task *ctx) {
   struct task_struct *task = ctx->task;
   if (!task || !task->pid || !is_target(task)) return 0;
   const bool on_cpu = task->on_cpu;
-  struct ThreadState *state = state_of(task, on_cpu, bpf_ktime_get_ns());
+  struct ThreadState *state = state_of(task, on_cpu, clock_ns());
   if (!state || state->gone) return 0;
   tell_left_out(state, task->pid, on_cpu ? state->in_ns : state->out_ns, false);
   return 0;
@@ -494,7 +518,7 @@ int tell_open(struct bpf_iter__task *ctx) {
   struct task_struct *task = ctx->task;
   if (!task || !task->pid || !is_target(task)) return 0;
   struct ThreadState *state = bpf_task_storage_get(&threads, task, 0, 0);
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   struct OpenRecord record = {};
   // Made after the end of the recording, or in a pause in which it was not met.
   if (task->start_time >= policy.end_ns) return 0;

@@ -163,6 +163,7 @@ struct pt_regs {
 };
 #elif defined(__TARGET_ARCH_x86)
 struct pt_regs {
+  unsigned long r15;
   unsigned long bp;
   unsigned long dx;
   unsigned long si;

@@ -89,6 +89,11 @@ struct {
   __type(value, struct Counters);
 } counters SEC(".maps");
 
+// Monotonic, in steps of kClockStepNs.
+static __always_inline uint64_t clock_ns(void) {
+  return bpf_ktime_get_ns() & ~(uint64_t)(kClockStepNs - 1);
+}
+
 static __always_inline struct Counters *cpu_counters(void) {
   const uint32_t zero = 0;
   return bpf_map_lookup_elem(&counters, &zero);
@@ -113,10 +118,16 @@ static __always_inline void end_run(uint32_t meter_kind, uint64_t begin_ns) {
     return;
   }
   meter->untimed = kTimedRun - 1;
-  meter->run_ns += (bpf_ktime_get_ns() - begin_ns) * kTimedRun;
+  meter->run_ns += (clock_ns() - begin_ns) * kTimedRun;
 }
 
 static __always_inline void count_stack(void) { COUNT(stacks, 1); }
+static __always_inline void count_recalled_stack(void) {
+  struct Counters *c = cpu_counters();
+  if (!c) return;
+  c->stacks += 1;
+  c->recalled += 1;
+}
 static __always_inline void count_new_stack(void) { COUNT(new_stacks, 1); }
 static __always_inline void count_failed_stack(void) { COUNT(failed_stacks, 1); }
 

@@ -21,7 +21,7 @@ static __always_inline bool is_marker(struct file *file) {
 }
 
 static __always_inline void tell_mark(const char *text, uint64_t length) {
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   if (!is_within_recording(now)) return;
   struct MarkRecord *record = reserve(sizeof(*record));
   if (!record) return;
@@ -59,7 +59,7 @@ int BPF_PROG(on_write_call, struct pt_regs *regs, long number) {
 
 SEC("uprobe")
 int on_probe(struct pt_regs *ctx) {
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   struct task_struct *task = bpf_get_current_task_btf();
   if (!is_within_recording(now) || !is_target(task)) return 0;
   struct ProbeRecord *record = reserve(sizeof(*record));

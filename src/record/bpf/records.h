@@ -28,8 +28,19 @@ enum {
   kMaxStackFrames = 127,
   kMaxMarkBytes = 256,
   kMaxIrqRanges = 16,
-  kKernelPlaces = 256,  // where kernel stacks are remembered, for every CPU
+  kKernelPlaces = 256,  // where kernel stacks are remembered, for every CPU and desk
   kNameBytes = 16,
+  // Times are multiples of this. The programs themselves take some hundred nanoseconds
+  // at every switch; what is finer than this tells nothing, and would be a third of the
+  // trace.
+  kClockStepNs = 16,
+};
+
+// Where stacks are remembered (remembered.h): of which programs.
+enum Desk {
+  kSwitchDesk,  // on_switch, on_waking: interrupts are off
+  kIssueDesk,   // on_issue
+  kDesks,
 };
 
 enum RecordType {
@@ -46,7 +57,7 @@ enum RecordType {
 };
 
 struct RecordHead {
-  uint64_t time_ns;  // CLOCK_MONOTONIC
+  uint64_t time_ns;  // CLOCK_MONOTONIC, in steps of kClockStepNs
   uint32_t tid;
   uint8_t type;
   uint8_t flags;
@@ -219,6 +230,7 @@ struct Counters {
   uint64_t lost_records;  // for want of room in the ring
   uint64_t lost_bytes;
   uint64_t stacks;      // captured
+  uint64_t recalled;    // of these, kernel stacks that were remembered
   uint64_t new_stacks;  // told for the first time, or again
   uint64_t failed_stacks;
   uint64_t no_storage;  // events of threads that the kernel had no memory for

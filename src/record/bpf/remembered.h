@@ -6,10 +6,10 @@
 // walk: a look at a word costs a fifth of a step. Nothing is taken on trust, so a
 // remembered stack is always the one that a walk would find.
 //
-// Threads come back to the same places to wait and to wake others; a place is
-// remembered by its program counter and stack pointer, the last one of those that
-// fall on one entry. Every CPU has entries of its own, and only programs that
-// cannot interrupt each other use them (on_switch, on_waking: interrupts are off).
+// Threads come back to the same places to wait, to wake others and to use disks; a
+// place is remembered by its program counter and stack pointer, the last one of those
+// that fall on one entry. Every CPU has entries of its own for each desk, and only
+// programs that cannot interrupt each other share a desk.
 #ifndef CULPRIT_RECORD_BPF_REMEMBERED_H_
 #define CULPRIT_RECORD_BPF_REMEMBERED_H_
 
@@ -41,7 +41,7 @@ struct RememberedStack {
   struct RememberedWord words[kRememberedWords];
 };
 
-// By CPU, then by place. How many is set by the recorder.
+// By desk, CPU and place. How many is set by the recorder.
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 1);
@@ -51,14 +51,15 @@ struct {
 
 const volatile uint32_t remember_stacks = 1;  // else every one is walked
 const volatile uint32_t remembered_mask = 0;  // entries of a CPU, less one
+const volatile uint32_t remembered_cpus = 1;
 
 static __always_inline struct RememberedStack *remembered_at(const struct UserRegisters *now,
-                                                             uint64_t seed) {
+                                                             uint64_t seed, uint32_t desk) {
   uint64_t hash = (now->program_counter ^ seed) * 0x9e3779b97f4a7c15ull;
   hash = (hash ^ now->stack_pointer) * 0xff51afd7ed558ccdull;
   const uint32_t entries = remembered_mask + 1;
-  const uint32_t key =
-      bpf_get_smp_processor_id() * entries + ((uint32_t)(hash >> 40) & remembered_mask);
+  const uint32_t key = (desk * remembered_cpus + bpf_get_smp_processor_id()) * entries +
+                       ((uint32_t)(hash >> 40) & remembered_mask);
   return bpf_map_lookup_elem(&remembered_stacks, &key);
 }
 

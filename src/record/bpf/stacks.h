@@ -76,7 +76,7 @@ static __noinline uint64_t name_stack(struct StackRecord *stack, uint32_t count,
     *told = true;
     return id;
   }
-  fill_head(&stack->head, kStackRecord, bpf_ktime_get_ns(), (uint32_t)bpf_get_current_pid_tgid());
+  fill_head(&stack->head, kStackRecord, clock_ns(), (uint32_t)bpf_get_current_pid_tgid());
   stack->id = id;
   stack->tgid = tgid;
   stack->count = count;
@@ -125,25 +125,31 @@ static __always_inline uint64_t capture_kernel_stack_of(struct task_struct *task
   return name_stack(stack, (uint32_t)bytes / sizeof(uint64_t), 0, 0, &told);
 }
 
+static __always_inline bool is_recalled(struct RememberedKernelStack *memory, uint64_t key,
+                                        struct KernelWords *raw, bool direct) {
+  if (!memory->id || memory->key != key) return false;
+  if (!(direct ? frames_stand_direct(memory, raw) : frames_stand(memory, raw))) return false;
+  memory->misses = 0;
+  count_recalled_stack();
+  return true;
+}
+
 // The same where threads come again and again.
-static __always_inline uint64_t recall_kernel_stack_of(struct task_struct *task, uint32_t slot) {
-  const uint32_t zero = 0;
+static __always_inline uint64_t recall_kernel_stack_of(struct task_struct *task, uint32_t slot,
+                                                       bool direct) {
+  const uint32_t desk = kSwitchDesk;
   struct StackRecord *stack = scratch_of(slot);
-  struct KernelWords *raw = bpf_map_lookup_elem(&kernel_words, &zero);
+  struct KernelWords *raw = bpf_map_lookup_elem(&kernel_words, &desk);
   if (!stack || !raw || !policy.kernel_stacks) return 0;
   if (!remember_stacks) return capture_kernel_stack_of(task, slot);
   // A pointer that is stored and read again is a number to the verifier.
   *(volatile uint64_t *)&raw->entry = (uint64_t)bpf_task_pt_regs(task);
-  raw->leaf = kernel_stack_pointer(task);
+  *(volatile uint64_t *)&raw->leaf = kernel_stack_pointer(task);
   const struct UserRegisters user = user_registers(task);
   const uint64_t key = kernel_place(task, &user, 0);
-  struct RememberedKernelStack *memory = remembered_kernel_at(key);
-  if (!memory || !copy_kernel_stack(raw)) return capture_kernel_stack_of(task, slot);
-  if (memory->id && memory->key == key && frames_stand(memory, raw)) {
-    memory->misses = 0;
-    count_stack();
-    return memory->id;
-  }
+  struct RememberedKernelStack *memory = remembered_kernel_at(key, desk);
+  if (!memory) return 0;
+  if (is_recalled(memory, key, raw, direct)) return memory->id;
   const long bytes = bpf_get_task_stack(task, stack->addresses, sizeof(stack->addresses), 0);
   if (bytes <= 0) {
     count_failed_stack();
@@ -154,7 +160,44 @@ static __always_inline uint64_t recall_kernel_stack_of(struct task_struct *task,
   const uint64_t id = name_stack(stack, count, 0, 0, &told);
   if (told && is_worth_remembering(memory)) {
     memory->key = key;
-    memory->id = find_frames(memory, raw, stack, 0, count) ? id : 0;
+    memory->id = find_frames(memory, raw, stack, count, 0) ? id : 0;
+  }
+  return id;
+}
+
+// As capture_kernel_stack, of threads that wake others or use a disk; `soft`: out of network code
+// that the thread runs in its own system call, or that an interrupt made it run. The walk begins
+// with frames of the tracer. Where these stand nobody can see, but they are always the same, and
+// the recorder cuts them off.
+static __always_inline uint64_t recall_kernel_stack(void *ctx, uint32_t slot, bool soft,
+                                                    bool direct) {
+  const uint32_t desk = slot == kBlockSlot ? kIssueDesk : kSwitchDesk;
+  struct task_struct *task = bpf_get_current_task_btf();
+  struct StackRecord *stack = scratch_of(slot);
+  struct KernelWords *raw = bpf_map_lookup_elem(&kernel_words, &desk);
+  if (!stack || !raw || !policy.kernel_stacks) return 0;
+  const struct UserRegisters user = user_registers(task);
+  const uint64_t key = kernel_place(task, &user, soft ? 2 : 1);
+  struct RememberedKernelStack *memory = 0;
+  if (remember_stacks && (is_kernel_thread(task) || user.in_syscall)) {
+    memory = remembered_kernel_at(key, desk);
+  }
+  *(volatile uint64_t *)&raw->entry = (uint64_t)bpf_task_pt_regs(task);
+  // What a tracepoint hands over stands on the stack, just above the tracer.
+  *(volatile uint64_t *)&raw->leaf = (uint64_t)ctx;
+  if (memory && is_recalled(memory, key, raw, direct)) return memory->id;
+  const long bytes = bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), 0);
+  if (bytes <= 0) {
+    count_failed_stack();
+    return 0;
+  }
+  const uint32_t all = (uint32_t)bytes / sizeof(uint64_t);
+  const uint32_t count = soft ? frames_of_interrupt(stack, all) : all;
+  bool told = false;
+  const uint64_t id = name_stack(stack, count, 0, 0, &told);
+  if (memory && told && count == all && is_worth_remembering(memory)) {
+    memory->key = key;
+    memory->id = find_frames(memory, raw, stack, count, kTracerFrames) ? id : 0;
   }
   return id;
 }
@@ -189,8 +232,7 @@ static __always_inline uint64_t capture_user_stack(void *ctx, uint32_t slot) {
   return name_user_stack(stack, count, bpf_get_current_task_btf(), &told);
 }
 
-// The same where threads come again and again; only for programs that cannot
-// interrupt each other.
+// The same where threads come again and again.
 static __always_inline uint64_t recall_user_stack(void *ctx, uint32_t slot) {
   struct task_struct *task = bpf_get_current_task_btf();
   const uint32_t tgid = task->tgid;
@@ -202,7 +244,8 @@ static __always_inline uint64_t recall_user_stack(void *ctx, uint32_t slot) {
   const uint32_t version = process->version;
   const struct UserRegisters registers = user_registers(task);
   const uint64_t seed = user_seed(task);
-  struct RememberedStack *memory = remembered_at(&registers, seed);
+  struct RememberedStack *memory =
+      remembered_at(&registers, seed, slot == kBlockSlot ? kIssueDesk : kSwitchDesk);
   struct StackRecord *stack = scratch_of(slot);
   if (!memory || !stack) return 0;
   if (is_remembered(memory, &registers, seed, version)) {

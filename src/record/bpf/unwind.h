@@ -113,7 +113,7 @@ static __always_inline void send_request(uint32_t tgid) {
 __noinline int ask_about_process(uint32_t tgid) {
   // The recorder wakes others, too; but its own stacks are nobody's question.
   if (tgid == self_tgid) return 0;
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   struct UnwindProcess *process = bpf_map_lookup_elem(&unwind_processes, &tgid);
   if (process) {
     if (now < process->ask_after_ns) return 0;
@@ -470,7 +470,7 @@ int BPF_PROG(on_fork_of_code, struct task_struct *parent, struct task_struct *ch
 // of the recorder.
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec_of_code, struct task_struct *task) {
-  const uint64_t now = bpf_ktime_get_ns();
+  const uint64_t now = clock_ns();
   const uint32_t tgid = task->tgid;
   bpf_map_delete_elem(&unwind_processes, &tgid);
   if (is_target(task)) ask_about_process(tgid);

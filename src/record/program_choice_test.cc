@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/program_choice.h"
+
+#include <gtest/gtest.h>
+
+namespace culprit::record {
+namespace {
+
+TEST(ProgramChoices, EndWithWhatEveryKernelTakes) {
+  for (const bool marks : {false, true}) {
+    for (const bool direct : {false, true}) {
+      const std::vector<ProgramChoice> choices = ProgramChoices(marks, direct);
+      ASSERT_FALSE(choices.empty());
+      EXPECT_EQ(choices.back().marks, MarkProgram::kNone);
+      EXPECT_FALSE(choices.back().direct_reads);
+    }
+  }
+}
+
+TEST(ProgramChoices, AreOnlyOfWhatIsAskedFor) {
+  for (const ProgramChoice& choice : ProgramChoices(false, false)) {
+    EXPECT_EQ(choice.marks, MarkProgram::kNone);
+    EXPECT_FALSE(choice.direct_reads);
+  }
+  const std::vector<ProgramChoice> marked = ProgramChoices(true, false);
+  ASSERT_EQ(marked.size(), 3u);
+  EXPECT_EQ(marked[0].marks, MarkProgram::kFunction);
+  EXPECT_EQ(marked[1].marks, MarkProgram::kSystemCall);
+}
+
+}  // namespace
+}  // namespace culprit::record

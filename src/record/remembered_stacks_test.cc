@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stacks that the kernel programs remember against those that they walk: two processes
+// pass a byte to and fro, and both ways of recording must name the same places where
+// they wait and from where they wake each other. Needs root and a kernel with BTF;
+// skipped elsewhere.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <map>
+#include <set>
+
+#include "record/bpf_recording.h"
+#include "record/machine.h"
+
+namespace culprit::record {
+namespace {
+
+using trace::EventKind;
+
+class KeptEvents final : public assemble::EventTarget {
+ public:
+  Status Add(const trace::Event& event) override {
+    trace.events.push_back(event);
+    return {};
+  }
+  void AddInstance(const trace::Instance& instance) override {
+    trace.instances.push_back(instance);
+  }
+  trace::Dictionary& dictionary() override { return trace.dictionary; }
+  trace::Metadata& metadata() override { return trace.metadata; }
+
+  trace::Trace trace;
+};
+
+using Ends = std::pair<int, int>;
+
+Ends UnixSocket() {
+  int ends[2] = {-1, -1};
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  return {ends[0], ends[1]};
+}
+
+// What is sent over it wakes the other side out of a soft interrupt, within the
+// sender's own system call.
+Ends LoopbackSocket() {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(bind(listener, any, length), 0);
+  EXPECT_EQ(listen(listener, 1), 0);
+  EXPECT_EQ(getsockname(listener, any, &length), 0);
+  const int near = socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT_EQ(connect(near, any, length), 0);
+  const int far = accept(listener, nullptr, nullptr);
+  close(listener);
+  const int on = 1;
+  setsockopt(near, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(far, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  return {near, far};
+}
+
+class Players {
+ public:
+  explicit Players(Ends ends) {
+    for (const int end : {ends.first, ends.second}) {
+      const pid_t pid = fork();
+      if (pid == 0) Play(end, end == ends.first);
+      pids_.push_back(pid);
+    }
+    close(ends.first);
+    close(ends.second);
+  }
+  Players(const Players&) = delete;
+  Players& operator=(const Players&) = delete;
+  ~Players() {
+    for (const pid_t pid : pids_) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+  const std::vector<int64_t>& pids() const { return pids_; }
+
+ private:
+  [[noreturn]] static void Play(int end, bool begins) {
+    char byte = 0;
+    if (begins && write(end, &byte, 1) != 1) _exit(1);
+    while (read(end, &byte, 1) == 1 && write(end, &byte, 1) == 1) {
+    }
+    _exit(0);
+  }
+
+  std::vector<int64_t> pids_;
+};
+
+struct Places {
+  std::map<std::string, size_t> waits;    // by stack
+  std::map<std::string, size_t> wakings;  // by stack
+  size_t count = 0;                       // of either
+  uint64_t recalled = 0;
+};
+
+// Until there are enough waits, or for long enough.
+Places Record(const Players& players, bool remember, bool direct_reads) {
+  Places places;
+  KeptEvents kept;
+  const BpfRecordingOptions options = {.target = {.pids = players.pids()},
+                                       .engine = {.blocks = false,
+                                                  .sample_period_ns = 0,
+                                                  .remember_stacks = remember,
+                                                  .direct_reads = direct_reads}};
+  Result<std::unique_ptr<BpfRecording>> made = BpfRecording::Prepare(options, 0, kept);
+  EXPECT_TRUE(made.ok()) << made.error().ToString();
+  if (!made.ok()) return places;
+  BpfRecording& recording = *made.value();
+  recording.Begin();
+  const int64_t begin_ns = MonotonicNs();
+  while (recording.waits() < 4000 && MonotonicNs() - begin_ns < 10'000'000'000) {
+    poll(nullptr, 0, 10);
+    EXPECT_TRUE(recording.Tick().ok());
+  }
+  EXPECT_TRUE(recording.End().ok());
+  places.recalled = recording.engine().ReadCounters().total.recalled;
+  const trace::Dictionary& names = kept.trace.dictionary;
+  std::set<trace::ThreadId> threads;
+  for (const int64_t pid : players.pids()) {
+    for (size_t i = 0; i < names.threads().size(); ++i) {
+      if (names.threads()[i].tid == pid) threads.insert(trace::ThreadId(i));
+    }
+  }
+  for (const trace::Event& event : kept.trace.events) {
+    if (!threads.contains(event.thread)) continue;
+    if (event.kind == EventKind::kWait) {
+      ++places.waits[names.StackText(event.stack)];
+      ++places.count;
+    } else if (event.kind == EventKind::kUnwait) {
+      ++places.wakings[names.StackText(event.stack)];
+    }
+  }
+  return places;
+}
+
+// Those that are met often: others may come and go from one recording to the next.
+std::set<std::string> Frequent(const std::map<std::string, size_t>& stacks, size_t count) {
+  std::set<std::string> frequent;
+  for (const auto& [stack, times] : stacks) {
+    if (times * 10 >= count) frequent.insert(stack);
+  }
+  return frequent;
+}
+
+void ExpectSamePlaces(Ends (*make_ends)()) {
+  if (!BpfEngine::Built() || geteuid() != 0 || access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
+    GTEST_SKIP() << "recording needs root, BTF and a build with the BPF engine";
+  }
+  const Players players(make_ends());
+  const Places walked = Record(players, false, false);
+  ASSERT_GT(walked.count, 500u);
+  EXPECT_EQ(walked.recalled, 0u);
+  EXPECT_FALSE(Frequent(walked.wakings, walked.count).empty());
+  for (const bool direct_reads : {false, true}) {
+    const Places remembered = Record(players, true, direct_reads);
+    ASSERT_GT(remembered.count, 500u);
+    // Of each wait and of each wake-up one.
+    EXPECT_GT(remembered.recalled, remembered.count);
+    EXPECT_EQ(Frequent(remembered.wakings, remembered.count),
+              Frequent(walked.wakings, walked.count));
+    EXPECT_EQ(Frequent(remembered.waits, remembered.count), Frequent(walked.waits, walked.count));
+  }
+}
+
+TEST(RememberedStacks, AreThoseOfAWalkInAPlainSystemCall) { ExpectSamePlaces(&UnixSocket); }
+
+TEST(RememberedStacks, AreThoseOfAWalkOutOfASoftInterrupt) { ExpectSamePlaces(&LoopbackSocket); }
+
+}  // namespace
+}  // namespace culprit::record
