@@ -157,6 +157,7 @@ wire::Violation Collector::WithStack(Member& member, const wire::Violation& end)
                unit.first.begin_ns == end.begin_ns;
       });
   if (told == member.running.end()) return joined;
+  joined.flags &= ~uint32_t{wire::Violation::kStackFromSite};
   joined.frames = told->first.frames;
   std::copy(std::begin(told->first.frame), std::end(told->first.frame), std::begin(joined.frame));
   member.running.erase(told);
@@ -209,6 +210,14 @@ void Collector::FillType(uint32_t type, uint32_t loop, UnitReport& report) const
   if (loop < profile_->loops.size()) report.loop = LoopName(*profile_, loop);
 }
 
+void Collector::FillNearest(const OpenUnit& unit, UnitReport& report) const {
+  if (report.type != wire::kUnknown || profile_ == nullptr) return;
+  const TypeGuess nearest = GuessType(types_, unit);
+  if (nearest.type < profile_->types.size() && nearest.similarity_ppm > 0) {
+    report.nearest_type = profile_->types[nearest.type].name;
+  }
+}
+
 SeenStack Collector::Named(Member& member, SeenStack::By by, const std::vector<uint64_t>& addresses,
                            bool first_is_place) {
   const bool unknown = std::any_of(addresses.begin(), addresses.end(), [&](uint64_t address) {
@@ -252,6 +261,13 @@ UnitReport Collector::MakeReport(Member& member, const wire::Violation& violatio
   report.threshold_ns = violation.threshold_ns;
   report.similarity_ppm = violation.similarity_ppm;
   report.ready_events = violation.ready;
+  if ((violation.flags & Flags::kIterationCheck) == 0) {
+    OpenUnit unit;
+    unit.kind = report.kind;
+    unit.loop = violation.loop;
+    std::copy(std::begin(violation.contexts), std::end(violation.contexts), unit.contexts);
+    FillNearest(unit, report);
+  }
   UnitWatch::Seen seen =
       watch_.Take(report.pid, report.tid, report.kind, report.begin_ns, EndOfUnit(violation));
   if (seen.hung) report.state = UnitReport::State::kHungEnded;
@@ -278,6 +294,7 @@ UnitReport Collector::MakeReport(Member& member, const HungUnit& hung) {
   const TypeGuess guess = GuessType(types_, hung.unit, min_similarity_ppm_);
   FillType(guess.type, hung.unit.loop, report);
   report.similarity_ppm = guess.similarity_ppm;
+  FillNearest(hung.unit, report);
   report.kind = hung.unit.kind;
   report.begin_ns = hung.unit.begin_ns;
   report.begin_unix_ns = UnixTimeOf(hung.unit.begin_ns);

@@ -97,6 +97,8 @@ class Collector {
   UnitReport MakeReport(Member& member, const wire::Violation& violation);
   UnitReport MakeReport(Member& member, const HungUnit& hung);
   void FillType(uint32_t type, uint32_t loop, UnitReport& report) const;
+  // What an unknown unit is most like.
+  void FillNearest(const OpenUnit& unit, UnitReport& report) const;
   SeenStack Named(Member& member, SeenStack::By by, const std::vector<uint64_t>& addresses,
                   bool first_is_place);
   void AddLooks(Member& member, const std::vector<UnitLook>& looks, UnitReport& report);

@@ -25,11 +25,22 @@ void WaitForEver() {
   while (true) poll(nullptr, 0, -1);
 }
 
-// A process that burns the CPU in GuardTestHangs, or does something else.
+// A process that burns the CPU in GuardTestHangs, or does something else, and has
+// begun with it.
 class Hanging {
  public:
-  explicit Hanging(void (*work)() = &GuardTestHangs) : pid_(fork()) {
-    if (pid_ == 0) work();
+  explicit Hanging(void (*work)() = &GuardTestHangs) {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(pipe(ends), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(ends[1]);
+      work();
+    }
+    close(ends[1]);
+    char none = 0;
+    EXPECT_EQ(read(ends[0], &none, 1), 0);  // the other end is closed
+    close(ends[0]);
   }
   ~Hanging() { End(); }
   Hanging(const Hanging&) = delete;
@@ -43,7 +54,7 @@ class Hanging {
   pid_t pid() const { return pid_; }
 
  private:
-  pid_t pid_;
+  pid_t pid_ = -1;
 };
 
 Result<SessionFolder> NewSession(const TestFolder& folder) {
@@ -179,6 +190,9 @@ TEST(Collector, JoinsWhatAGuardToldWithTheUnitsEnd) {
   wire::Violation end = collected.Record(begin_ns, wire::Violation::kEndOfRunning, 9'000'000);
   end.type = 1;
   end.threshold_ns = 5000;
+  end.flags |= wire::Violation::kStackFromSite;
+  end.frames = 1;
+  end.frame[0] = 16;
   ASSERT_TRUE(collected.runtime().Push(end));
   collected.Poll(10);
   ASSERT_EQ(collected.reports.size(), 1u);

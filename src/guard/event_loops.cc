@@ -11,19 +11,10 @@
 namespace culprit::guard {
 namespace {
 
-constexpr uint64_t kMinWakes = 2;  // of one thread: it wakes again and again
-
-bool IsExternal(wire::WaitCall call) {
-  switch (call) {
-    case wire::WaitCall::kCondition:
-    case wire::WaitCall::kSemaphore:
-    case wire::WaitCall::kFutex:
-    case wire::WaitCall::kOther:
-      return false;
-    default:
-      return true;
-  }
-}
+constexpr uint64_t kMinWakes = 2;      // of one thread: it wakes again and again
+constexpr uint64_t kMinMoves = 4;      // to another source of input, to be no chance...
+constexpr uint64_t kMovesToStays = 9;  // ...and so often for each time that it is the same
+constexpr uint64_t kMinRounds = 3;     // of the loop inside, each time
 
 using EvidenceRow = std::pair<const LoopKey, LoopEvidence>;
 
@@ -65,9 +56,10 @@ void TakeSites(LoopCandidate& candidate) {
       most = evidence.pairs;
       candidate.loop.sites[row->first.site] = static_cast<int32_t>(row->first.base_offset16 * 16);
     }
+    candidate.loop.holder_unwound &= evidence.holder_unwound;
     candidate.pairs += evidence.pairs;
     candidate.threads.insert(evidence.threads.begin(), evidence.threads.end());
-    candidate.loop.external |= IsExternal(row->first.site.call);
+    candidate.loop.external |= ReceivesFromOutside(row->first.site.call);
   }
 }
 
@@ -88,15 +80,22 @@ std::set<std::pair<uint32_t, uint32_t>> Wakers(const LoopCandidate& candidate,
   return wakers;
 }
 
-bool IsNested(const LoopCandidate& candidate) {
+uint64_t PairsInside(const LoopEvidence& evidence, const LoopKey& outer) {
+  const auto found = evidence.inside.find(outer);
+  return found == evidence.inside.end() ? 0 : found->second;
+}
+
+bool IsNested(const LoopCandidate& candidate, const std::set<LoopKey>& hand_overs) {
   uint64_t inside = 0;
   uint64_t pairs = 0;
   for (const EvidenceRow* row : candidate.rows) {
     if (!candidate.loop.sites.contains(row->first.site)) continue;
-    inside += row->second.inside_other;
     pairs += row->second.pairs;
+    for (const auto& [outer, times] : row->second.inside) {
+      if (!hand_overs.contains(outer)) inside += times;
+    }
   }
-  return inside * 3 >= pairs * 2;
+  return !candidate.loop.hand_over && inside * 3 >= pairs * 2;
 }
 
 bool ShareThread(const EvidenceRow& x, const EvidenceRow& y) {
@@ -104,13 +103,53 @@ bool ShareThread(const EvidenceRow& x, const EvidenceRow& y) {
                      [&](const auto& thread) { return y.second.threads.contains(thread); });
 }
 
+// Waits within the process after which a thread nearly always has another source
+// of input than before, and without which it seldom has another (after a wait that
+// is rare any source is another one), and waits for that from outside again and
+// again before it comes back: inside of them, or beside them in one function.
+std::set<LoopKey> FindHandOvers(const LoopScan& scan) {
+  std::set<LoopKey> hand_overs;
+  for (const EvidenceRow& outer : scan.evidence()) {
+    const auto& [key, evidence] = outer;
+    if (ReceivesFromOutside(key.site.call) || key.holder == kNoIndex ||
+        evidence.moved < kMinMoves || evidence.moved < kMovesToStays * evidence.stayed) {
+      continue;
+    }
+    uint64_t changes = 0;
+    for (const auto& thread : evidence.threads) changes += scan.SourceChanges(thread);
+    if (2 * evidence.moved < changes) continue;
+    uint64_t rounds = 0;
+    for (const EvidenceRow& inner : scan.evidence()) {
+      if (!ReceivesFromOutside(inner.first.site.call) || inner.first.holder == kNoIndex) continue;
+      rounds = std::max(rounds, PairsInside(inner.second, key));
+      if (inner.first.holder == key.holder && ShareThread(inner, outer)) {
+        rounds = std::max(rounds, inner.second.pairs);
+      }
+    }
+    if (rounds >= kMinRounds * evidence.pairs) hand_overs.insert(key);
+  }
+  return hand_overs;
+}
+
+// It only seems to be a loop: between its waits lies the way over a hand-over.
+bool LeadsAcross(const EvidenceRow& row, const std::set<LoopKey>& hand_overs) {
+  return std::any_of(hand_overs.begin(), hand_overs.end(), [&](const LoopKey& hand_over) {
+    const auto found = row.second.across.find(hand_over.site);
+    return hand_over.holder == row.first.holder && found != row.second.across.end() &&
+           10 * found->second >= 9 * row.second.pairs;
+  });
+}
+
 // Evidence with the same holder that occurs in the same threads. A function in
 // which different threads begin their life may hold the loops of all of them.
 // Without a holder, a site stands alone.
-std::vector<LoopCandidate> Candidates(const LoopScan& scan, uint64_t min_iterations) {
+std::vector<LoopCandidate> Candidates(const LoopScan& scan, const std::set<LoopKey>& hand_overs,
+                                      uint64_t min_iterations) {
   std::map<uint32_t, std::vector<LoopCandidate>> by_holder;
   for (const EvidenceRow& row : scan.evidence()) {
-    if (row.second.pairs < min_iterations || row.second.ready < min_iterations) continue;
+    if (hand_overs.contains(row.first) || LeadsAcross(row, hand_overs) ||
+        row.second.pairs < min_iterations || row.second.ready < min_iterations)
+      continue;
     std::vector<LoopCandidate>& known = by_holder[row.first.holder];
     LoopCandidate made;
     made.loop.holder = row.first.holder;
@@ -128,40 +167,27 @@ std::vector<LoopCandidate> Candidates(const LoopScan& scan, uint64_t min_iterati
     known.push_back(std::move(made));
   }
   std::vector<LoopCandidate> candidates;
+  for (const EvidenceRow& row : scan.evidence()) {
+    if (!hand_overs.contains(row.first)) continue;
+    LoopCandidate& made = candidates.emplace_back();
+    made.loop.holder = row.first.holder;
+    made.loop.hand_over = true;
+    made.rows.push_back(&row);
+  }
   for (auto& [holder, of_holder] : by_holder) {
     for (LoopCandidate& candidate : of_holder) candidates.push_back(std::move(candidate));
   }
   return candidates;
 }
 
-// A wait call can head one loop only (that of an event library serves all who
-// call it): the busiest, but with the base furthest out, so that what the others
-// enter again lies below it too. Depths count from the call either way.
-void ShareSites(std::vector<LoopCandidate>& candidates) {
-  std::map<WaitSite, LoopCandidate*> owner;
-  for (LoopCandidate& candidate : candidates) {
-    if (!candidate.accepted) continue;
-    for (auto site = candidate.loop.sites.begin(); site != candidate.loop.sites.end();) {
-      const auto [of_site, made] = owner.try_emplace(site->first, &candidate);
-      if (made) {
-        ++site;
-        continue;
-      }
-      int32_t& base = of_site->second->loop.sites[site->first];
-      base = std::max(base, site->second);
-      of_site->second->threads.insert(candidate.threads.begin(), candidate.threads.end());
-      site = candidate.loop.sites.erase(site);
-    }
-    candidate.accepted = !candidate.loop.sites.empty();
-  }
-}
-
 }  // namespace
 
 std::vector<EventLoop> FindEventLoops(const LoopScan& scan, uint64_t min_iterations) {
-  std::vector<LoopCandidate> candidates = Candidates(scan, min_iterations);
+  const std::set<LoopKey> hand_overs = FindHandOvers(scan);
+  std::vector<LoopCandidate> candidates = Candidates(scan, hand_overs, min_iterations);
   for (LoopCandidate& candidate : candidates) TakeSites(candidate);
-  std::erase_if(candidates, IsNested);
+  std::erase_if(candidates,
+                [&](const LoopCandidate& candidate) { return IsNested(candidate, hand_overs); });
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& x, const auto& y) { return x.pairs > y.pairs; });
   std::vector<std::set<std::pair<uint32_t, uint32_t>>> wakers;
@@ -169,9 +195,8 @@ std::vector<EventLoop> FindEventLoops(const LoopScan& scan, uint64_t min_iterati
     wakers.push_back(Wakers(candidate, scan.wakes()));
     bool by_others = candidate.threads.size() > 1 && !wakers.back().empty();
     for (const auto& waker : wakers.back()) by_others |= !candidate.threads.contains(waker);
-    candidate.accepted = candidate.loop.external || by_others;
+    candidate.accepted = candidate.loop.external || candidate.loop.hand_over || by_others;
   }
-  ShareSites(candidates);
   std::vector<uint32_t> number(candidates.size(), kNoIndex);
   std::vector<EventLoop> loops;
   for (size_t i = 0; i < candidates.size(); ++i) {

@@ -8,7 +8,11 @@
 // (epoll, poll, accept, reads, timers), or if other threads wake it again and
 // again by the object it waits on (condition, semaphore, futex): the signal-wait
 // relation of 002 section 4.1. A loop inside another's iterations is dropped: the
-// outermost wins. Loops of all threads and processes with one holder are one.
+// outermost wins. But where threads are handed connections, one after the other,
+// and each then waits for the requests of its own (a thread for each connection,
+// from a pool), the loop over requests is the one that counts: the wait outside of
+// it is known as one that hands over. Loops of all threads and processes with one
+// holder are one.
 //
 // LoopScan (loop_scan.h) reads the logs and gathers the evidence that decides here.
 #pragma once
@@ -25,6 +29,8 @@ namespace culprit::guard {
 struct EventLoop {
   uint32_t holder = kNoIndex;
   bool external = false;
+  bool hand_over = false;
+  bool holder_unwound = true;  // the runtime can find the holder on the stack
   std::vector<uint32_t> woken_by;
   // Offsets in bytes, as ProfileSite::base_offset.
   std::map<WaitSite, int32_t> sites;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -183,8 +182,6 @@ void GuardedProcess::Deliver(const Cell& cell, const RingSink& sink) {
   ++bad_records_;
 }
 
-bool GuardedProcess::alive() const {
-  return kill(static_cast<pid_t>(pid_), 0) == 0 || errno == EPERM;
-}
+bool GuardedProcess::alive() const { return life_.alive(); }
 
 }  // namespace culprit::guard

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "guard/proc_file.h"
 #include "guard/runtime/wire.h"
 #include "guard/shared_file.h"
 
@@ -72,13 +73,14 @@ class GuardedProcess {
 
  private:
   GuardedProcess(int64_t pid, SharedFile slots, SharedFile ring)
-      : pid_(pid), slots_(std::move(slots)), ring_(std::move(ring)) {}
+      : pid_(pid), life_(pid), slots_(std::move(slots)), ring_(std::move(ring)) {}
   void Deliver(const wire::Cell& cell, const RingSink& sink);
   // Calls `see` for every used slot that was not being changed.
   template <class See>
   void ForEachSlot(See see) const;
 
   int64_t pid_;
+  ProcessLife life_;
   SharedFile slots_;
   SharedFile ring_;
   uint64_t bad_records_ = 0;

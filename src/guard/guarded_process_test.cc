@@ -2,6 +2,8 @@
 #include "guard/guarded_process.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/test_folder.h"
@@ -138,6 +140,20 @@ TEST(GuardedProcess, SurvivesAFileCutShort) {
   EXPECT_EQ(process.value().Drain({}), 0u);
   EXPECT_TRUE(process.value().OpenUnits(1).empty());
   EXPECT_EQ(process.value().Counters().units, 0u);
+}
+
+TEST(ProcessLife, EndsWithTheProcessWhoeverAsksForItsExitCode) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) _exit(0);
+  siginfo_t info = {};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(kill(child, 0), 0);  // a zombie has its id still
+  EXPECT_FALSE(IsRunning(child));
+  EXPECT_FALSE(ProcessLife(child).alive());
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(IsRunning(getpid()));
+  EXPECT_TRUE(ProcessLife(getpid()).alive());
 }
 
 }  // namespace

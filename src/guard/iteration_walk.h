@@ -11,13 +11,15 @@
 //   void End(dur_ns, complete)            it ended; not complete: damage, or the
 //                                         thread left the loop: to be dropped
 //
-// The same rules as the runtime's (runtime/wire.h, PlanSite): a wait deeper than
-// the thread's base is an ordinary one, one further out replaces the base.
+// The same rules as the runtime's (runtime/wire.h, PlanSite; runtime/loop_head.h):
+// a wait heads a loop whose holder is on its stack at the loop's base; one deeper
+// than the thread's base is an ordinary one, one further out replaces the base.
 // Entries on another stack (signal stacks, coroutines) are counted and left out.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "base/diagnostics.h"
@@ -28,21 +30,31 @@
 
 namespace culprit::guard {
 
+// Whether a function is on a stack with that stack pointer at entry.
+enum class Held { kNo, kNotKnown, kYes };
+Held AskHolder(const WaitStacks::Frames* stack, uint32_t holder, uint64_t base16);
+
 class LoopSites {
  public:
-  struct Found {
+  struct Head {
     uint32_t loop = kNoIndex;
     int64_t base_offset16 = 0;
-  };
-  explicit LoopSites(const std::vector<EventLoop>& loops);
+    uint32_t holder = kNoIndex;
+    bool hand_over = false;
 
-  Found Find(const WaitSite& site) const {
-    const auto found = sites_.find(site);
-    return found == sites_.end() ? Found() : found->second;
-  }
+    uint64_t BaseOf(uint64_t sp16) const {
+      return static_cast<uint64_t>(static_cast<int64_t>(sp16) + base_offset16) & kSpMask;
+    }
+  };
+  LoopSites(const std::vector<EventLoop>& loops, const WaitStacks& stacks);
+
+  // The loop that a wait with this stack pointer and stack is the head of; nullptr: none.
+  const Head* Find(const WaitSite& site, uint64_t sp16, const WaitStacks::Frames* stack) const;
+  const WaitStacks& stacks() const { return stacks_; }
 
  private:
-  std::map<WaitSite, Found> sites_;
+  std::map<WaitSite, std::vector<Head>> sites_;
+  const WaitStacks& stacks_;
 };
 
 template <class Visitor>
@@ -103,19 +115,20 @@ class IterationWalk {
   void WaitEnter(const LogRecord& record) {
     head_ = false;
     if ((record.words[3] & wire::LogWait::kNonBlocking) != 0) return;
-    const auto found = SiteOf(record.words[2], static_cast<wire::WaitCall>(record.a));
-    if (found.loop == kNoIndex) return;
-    const auto base16 =
-        static_cast<uint64_t>(static_cast<int64_t>(record.b) + found.base_offset16) & kSpMask;
-    if (base16 < base16_) return;
+    const Place& place = PlaceOf(record.words[2], static_cast<wire::WaitCall>(record.a), record.b);
+    if (place.head == nullptr) return;
+    if (place.head->hand_over) return Drop();
+    const uint64_t base16 = place.head->BaseOf(record.b);
+    if (base16 < base16_ && AskHolder(place.stack, holder_, base16_) != Held::kNo) return;
     if (inside_) {
       // An iteration of a loop further in, if the base moved out.
-      const bool complete = base16 == base16_ && found.loop == loop_;
+      const bool complete = base16 == base16_ && place.head->loop == loop_;
       visitor_.End(record.words[0] - begin_ns_, complete && record.words[0] >= begin_ns_);
       inside_ = false;
     }
     base16_ = base16;
-    loop_ = found.loop;
+    loop_ = place.head->loop;
+    holder_ = place.head->holder;
     head_ = true;
   }
 
@@ -138,31 +151,32 @@ class IterationWalk {
     base16_ = 0;
   }
 
-  // Threads come back to a few sites: the map is asked once for each.
-  LoopSites::Found SiteOf(uint64_t address, wire::WaitCall call) {
-    for (const Seen& seen : seen_) {
-      if (seen.address == address && seen.call == call) return seen.found;
+  struct Place {
+    const LoopSites::Head* head = nullptr;
+    const WaitStacks::Frames* stack = nullptr;
+  };
+  // Threads come back to a few places: the stacks are asked once for each.
+  const Place& PlaceOf(uint64_t address, wire::WaitCall call, uint64_t sp16) {
+    const auto [known, made] = places_.try_emplace({address, call, sp16});
+    Place& place = known->second;
+    if (made) {
+      place.stack = sites_.stacks().Find(log_, address, sp16);
+      place.head = sites_.Find({code_.Resolve(log_.pid, address), call}, sp16, place.stack);
     }
-    const auto found = sites_.Find({code_.Resolve(log_.pid, address), call});
-    if (seen_.size() < 64) seen_.push_back({address, call, found});
-    return found;
+    return place;
   }
 
-  struct Seen {
-    uint64_t address;
-    wire::WaitCall call;
-    LoopSites::Found found;
-  };
   const SessionCode& code_;
   const LoopSites& sites_;
   const LogFile& log_;
   const std::vector<uint32_t>& ids_;
   Visitor& visitor_;
-  std::vector<Seen> seen_;
+  std::map<std::tuple<uint64_t, wire::WaitCall, uint64_t>, Place> places_;
   bool inside_ = false;  // an iteration
   bool head_ = false;    // the wait that began last is the loop's
   uint64_t base16_ = 0;
   uint32_t loop_ = kNoIndex;
+  uint32_t holder_ = kNoIndex;  // of the loop
   uint64_t begin_ns_ = 0;
   uint64_t foreign_ = 0;
 };

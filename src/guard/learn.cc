@@ -83,7 +83,7 @@ class Learner {
                    {},
                    "train under load: a loop shows when it waits and goes round some times"};
     }
-    const LoopSites sites(loops_);
+    const LoopSites sites(loops_, scan.stacks());
     CULPRIT_ASSIGN(const std::vector<SubUnitLevels> levels, FindLevels(sites));
     Profile profile;
     CULPRIT_TRY(CutUnits(sites, levels, profile));
@@ -150,6 +150,8 @@ class Learner {
       ProfileLoop& loop = profile.loops[i];
       loop.holder = loops_[i].holder;
       loop.external = loops_[i].external;
+      loop.hand_over = loops_[i].hand_over;
+      loop.holder_unwound = loops_[i].holder_unwound;
       loop.woken_by = loops_[i].woken_by;
       loop.handlers = levels[i].handlers;
       loop.commands = levels[i].commands;

@@ -45,6 +45,9 @@ class LoopScan::Thread {
       case wire::LogKind::kWake:
         Wake(record);
         break;
+      case wire::LogKind::kRead:
+        Receive(record.words[0]);
+        break;
       case wire::LogKind::kThread:  // another thread of the same id, perhaps
         Forget();
         break;
@@ -54,6 +57,11 @@ class LoopScan::Thread {
   }
 
  private:
+  // What the thread received so far.
+  struct Input {
+    uint64_t source = 0;  // of the last
+    uint64_t times = 0;
+  };
   struct Given {
     LoopEvidence* evidence = nullptr;
     uint64_t holder_sp16 = 0;
@@ -63,11 +71,13 @@ class LoopScan::Thread {
     uint64_t address = 0;
     uint64_t sp16 = 0;
     wire::WaitCall call = wire::WaitCall::kOther;
+    WaitSite site;
     uint64_t since = 0;         // highest stack pointer entered before the next newer key's wait
     std::vector<Frame> frames;  // innermost first
     std::vector<Given> given;   // evidence it gave, by holder
     uint64_t ready = 0;         // not yet given
     uint64_t object = 0;
+    Input input;  // up to its wait
   };
 
   void Enter(uint32_t id, uint64_t sp16) {
@@ -85,7 +95,15 @@ class LoopScan::Thread {
     ++scan_.wakes_[object][log_.tid];
   }
 
+  void Receive(uint64_t source) {
+    if (input_.times > 0 && source != input_.source) {
+      ++scan_.source_changes_[{log_.pid, log_.tid}];
+    }
+    input_ = {source, input_.times + 1};
+  }
+
   void Forget() {
+    input_ = {};
     keys_.clear();
     shadow_.clear();
     open_ = false;
@@ -107,6 +125,10 @@ class LoopScan::Thread {
       ClosePair(at - 1);
     }
     keys_.back().object = record.words[1];
+    keys_.back().input = input_;
+    if (call == wire::WaitCall::kRead || call == wire::WaitCall::kReceive) {
+      Receive(record.words[1]);
+    }
     open_ = true;
   }
 
@@ -116,8 +138,9 @@ class LoopScan::Thread {
       keys_.erase(keys_.begin());
     }
     keys_.push_back({.address = address, .sp16 = sp16, .call = call});
-    const auto known = scan_.stacks_.find({log_.parent_pid, address, sp16});
-    if (known != scan_.stacks_.end()) keys_.back().frames = known->second;
+    keys_.back().site = {scan_.code_->Resolve(log_.pid, address), call};
+    const WaitStacks::Frames* known = scan_.stacks_.Find(log_, address, sp16);
+    if (known != nullptr) keys_.back().frames = *known;
   }
 
   void ClosePair(size_t at) {
@@ -129,35 +152,49 @@ class LoopScan::Thread {
     key.since = 0;
     size_t holder = 0;
     while (holder < key.frames.size() && key.frames[holder].sp16 <= highest) ++holder;
-    if (holder < key.frames.size()) {
-      for (size_t i = at; i < keys_.size(); ++i) CountInside(keys_[i], key.frames[holder].sp16);
-      AddEvidence(key, holder);
-    } else if (key.frames.empty()) {
-      AddEvidence(key, holder);
+    if (holder < key.frames.size() || key.frames.empty()) {
+      const LoopKey loop = LoopOf(key, holder);
+      if (holder < key.frames.size()) {
+        for (size_t i = at; i < keys_.size(); ++i) {
+          CountInside(keys_[i], key.frames[holder].sp16, loop);
+        }
+      }
+      LoopEvidence* evidence = AddEvidence(key, holder, loop);
+      for (size_t i = at; evidence != nullptr && i < keys_.size(); ++i) {
+        if (!ReceivesFromOutside(keys_[i].call)) ++evidence->across[keys_[i].site];
+      }
     }
     keys_.push_back(std::move(key));
   }
 
   // Loops of these waits that are held further in than the one that went round.
-  static void CountInside(Key& key, uint64_t outer_sp16) {
+  static void CountInside(Key& key, uint64_t outer_sp16, const LoopKey& outer) {
     for (Given& given : key.given) {
       if (given.holder_sp16 >= outer_sp16) continue;
-      given.evidence->inside_other += std::exchange(given.pairs, 0);
+      const uint64_t pairs = std::exchange(given.pairs, 0);
+      if (pairs > 0) given.evidence->inside[outer] += pairs;
     }
   }
 
-  void AddEvidence(Key& key, size_t holder) {
-    LoopKey loop{.site = {scan_.code_->Resolve(log_.pid, key.address), key.call},
-                 .base_offset16 = kBaseWithoutHolder16};
-    const uint32_t module = loop.site.returns_to.module;
-    if (module == kNoIndex || scan_.code_->modules()[module].build_id.empty()) return;
+  LoopKey LoopOf(const Key& key, size_t holder) const {
+    LoopKey loop{.site = key.site, .base_offset16 = kBaseWithoutHolder16};
     if (holder < key.frames.size()) {
       loop.holder = key.frames[holder].function;
       loop.base_offset16 = static_cast<int64_t>(key.frames[holder].sp16 - key.sp16);
     }
+    return loop;
+  }
+
+  // nullptr: not of a module that can be guarded.
+  LoopEvidence* AddEvidence(Key& key, size_t holder, const LoopKey& loop) {
+    const uint32_t module = loop.site.returns_to.module;
+    if (module == kNoIndex || scan_.code_->modules()[module].build_id.empty()) return nullptr;
     LoopEvidence& evidence = scan_.evidence_[loop];
     ++evidence.pairs;
     evidence.ready += std::exchange(key.ready, 0);
+    if (key.input.times != 0 && key.input.times != input_.times) {
+      ++(key.input.source == input_.source ? evidence.stayed : evidence.moved);
+    }
     const uint64_t holder_sp16 = holder < key.frames.size() ? key.frames[holder].sp16 : 0;
     auto given = key.given.begin();
     while (given != key.given.end() && given->evidence != &evidence) ++given;
@@ -172,6 +209,8 @@ class LoopScan::Thread {
     }
     if (evidence.objects.size() < kMaxObjects) evidence.objects.insert({log_.pid, key.object});
     if (evidence.threads.size() < kMaxObjects) evidence.threads.insert({log_.pid, log_.tid});
+    if (holder < key.frames.size() && key.frames[holder].entered) evidence.holder_unwound = false;
+    return &evidence;
   }
 
   void TakeStack(const LogRecord& record) {
@@ -186,14 +225,16 @@ class LoopScan::Thread {
       key.frames.push_back({scan_.code_->FunctionAt(place), sp16});
     }
     AddShadow(key);
-    scan_.stacks_[{log_.pid, key.address, key.sp16}] = key.frames;
+    scan_.stacks_.Set(log_.pid, key.address, key.sp16, key.frames);
   }
 
   // What was entered and has not returned goes on where the runtime's stack ends.
   void AddShadow(Key& key) const {
     const uint64_t above = key.frames.empty() ? key.sp16 : key.frames.back().sp16;
     for (size_t i = shadow_.size(); i > 0; --i) {
-      if (shadow_[i - 1].sp16 > above) key.frames.push_back(shadow_[i - 1]);
+      if (shadow_[i - 1].sp16 <= above) continue;
+      key.frames.push_back(shadow_[i - 1]);
+      key.frames.back().entered = true;
     }
   }
 
@@ -210,8 +251,18 @@ class LoopScan::Thread {
   const std::vector<uint32_t>& ids_;
   std::vector<Key> keys_;  // the newest wait last
   std::vector<Frame> shadow_;
+  Input input_;
   bool open_ = false;  // inside the newest key's wait
 };
+
+const WaitStacks::Frames* WaitStacks::Find(const LogFile& log, uint64_t address,
+                                           uint64_t sp16) const {
+  for (const uint32_t pid : {log.pid, log.parent_pid}) {
+    const auto found = stacks_.find({pid, address, sp16});
+    if (found != stacks_.end()) return &found->second;
+  }
+  return nullptr;
+}
 
 Status LoopScan::Read(const LogFile& log, Diagnostics& diagnostics) {
   CULPRIT_ASSIGN(LogCursor cursor, LogCursor::Open(log, diagnostics));

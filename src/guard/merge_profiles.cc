@@ -127,27 +127,40 @@ class TableUnion {
     to.erase(std::unique(to.begin(), to.end()), to.end());
   }
 
-  // Loops are the same if they share a wait call, or else their holder.
-  uint32_t FindLoop(const std::vector<ProfileSite>& sites, uint32_t holder) const {
+  // Loops are the same if they share a wait call and are not held by different
+  // functions, or else if their holder is the same.
+  uint32_t FindLoop(const ProfileLoop& loop) const {
     for (uint32_t i = 0; i < into_.loops.size(); ++i) {
-      for (const ProfileSite& site : into_.loops[i].sites) {
-        for (const ProfileSite& other : sites) {
-          if (std::tie(site.module, site.return_offset, site.call) ==
-              std::tie(other.module, other.return_offset, other.call)) {
-            return i;
-          }
-        }
+      const ProfileLoop& known = into_.loops[i];
+      const bool differ =
+          loop.holder != kNoIndex && known.holder != kNoIndex && loop.holder != known.holder;
+      if (!differ && ShareSite(loop, known)) return i;
+    }
+    for (uint32_t i = 0; i < into_.loops.size(); ++i) {
+      const ProfileLoop& known = into_.loops[i];
+      if (loop.holder != kNoIndex && known.holder == loop.holder &&
+          known.hand_over == loop.hand_over) {
+        return i;
       }
-      if (holder != kNoIndex && into_.loops[i].holder == holder) return i;
     }
     return static_cast<uint32_t>(into_.loops.size());
+  }
+
+  static bool ShareSite(const ProfileLoop& x, const ProfileLoop& y) {
+    const auto place = [](const ProfileSite& site) {
+      return std::tuple(site.module, site.return_offset, site.call);
+    };
+    return std::any_of(x.sites.begin(), x.sites.end(), [&](const ProfileSite& site) {
+      return std::any_of(y.sites.begin(), y.sites.end(),
+                         [&](const ProfileSite& other) { return place(site) == place(other); });
+    });
   }
 
   void AddLoops() {
     for (ProfileLoop loop : other_.loops) {
       for (ProfileSite& site : loop.sites) site.module = modules_[site.module];
       if (loop.holder != kNoIndex) loop.holder = functions_[loop.holder];
-      const uint32_t number = FindLoop(loop.sites, loop.holder);
+      const uint32_t number = FindLoop(loop);
       loops_.push_back(number);
       if (number == into_.loops.size()) {
         ProfileLoop& made = into_.loops.emplace_back();
@@ -157,6 +170,8 @@ class TableUnion {
       ProfileLoop& known = into_.loops[number];
       for (const ProfileSite& site : loop.sites) AddSite(site, known);
       known.external |= loop.external;
+      known.hand_over |= loop.hand_over;
+      known.holder_unwound &= loop.holder_unwound;
       known.iterations += loop.iterations;
       known.ready_events += loop.ready_events;
       known.train_ns += loop.train_ns;
@@ -251,6 +266,8 @@ void AddFacts(const TrainingFacts& from, TrainingFacts& into) {
   into.unit_entries += from.unit_entries;
   into.dropped_shapes += from.dropped_shapes;
   into.dropped_units += from.dropped_units;
+  into.measured_units += from.measured_units;
+  into.measured_cpu_ns += from.measured_cpu_ns;
 }
 
 }  // namespace

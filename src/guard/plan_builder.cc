@@ -69,8 +69,18 @@ std::string Assemble(wire::PlanHeader header, const PlanTables& tables) {
   return bytes + body;
 }
 
-// Mean time of a unit: as calibrated, else of training less what logging cost.
+// Fewer say nothing about CPU time, which is counted in ticks.
+constexpr uint64_t kEnoughUnits = 1000;
+
+// What a unit takes of a CPU: of all the program's time while it was calibrated. If
+// that is not known, the mean time of a unit: as calibrated, else of training less
+// what logging cost.
 uint64_t MeanUnitNs(const Profile& profile, bool& measured) {
+  const TrainingFacts& training = profile.training;
+  measured = true;
+  if (training.measured_units >= kEnoughUnits && training.measured_cpu_ns > 0) {
+    return std::max<uint64_t>(training.measured_cpu_ns / training.measured_units, 1);
+  }
   WideSum sum = profile.unknown.sum();
   uint64_t count = profile.unknown.count();
   for (const UnitType& type : profile.types) {
@@ -79,7 +89,6 @@ uint64_t MeanUnitNs(const Profile& profile, bool& measured) {
   }
   measured = count > 0;
   if (measured) return static_cast<uint64_t>(sum / count);
-  const TrainingFacts& training = profile.training;
   if (training.units == 0) return 0;
   const uint64_t logging_ns = training.unit_entries * kTrainEntryCostPs / 1000;
   // Logging never took more than nine tenths.
@@ -89,9 +98,9 @@ uint64_t MeanUnitNs(const Profile& profile, bool& measured) {
   return std::max(own_ns, least_ns) / training.units;
 }
 
-uint64_t CostPpm(uint64_t hits_per_mega_unit, uint64_t unit_ns, uint64_t hit_cost_ps) {
+uint64_t CostPpm(uint64_t per_mega_unit, uint64_t unit_ns, uint64_t cost_ps) {
   if (unit_ns == 0) return 0;
-  return static_cast<uint64_t>(WideSum{hits_per_mega_unit} * hit_cost_ps / 1000 / unit_ns);
+  return static_cast<uint64_t>(WideSum{per_mega_unit} * cost_ps / 1000 / unit_ns);
 }
 
 // The first guards that the budget pays for. A dear one in between is left out,
@@ -99,12 +108,16 @@ uint64_t CostPpm(uint64_t hits_per_mega_unit, uint64_t unit_ns, uint64_t hit_cos
 std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options,
                               PlanFacts& facts) {
   facts.unit_ns = MeanUnitNs(profile, facts.unit_ns_measured);
+  facts.unit_cost_ppm = CostPpm(1'000'000, facts.unit_ns, options.unit_cost_ps);
+  // Without any guard a unit has no type: they always get half of the budget.
+  const uint64_t rest_ppm = options.budget_ppm - std::min(options.budget_ppm, facts.unit_cost_ppm);
+  const uint64_t budget_ppm = std::max(rest_ppm, options.budget_ppm / 2);
   std::vector<Guard> kept;
   size_t bits = 0;
   for (const Guard& guard : profile.guards) {
     if (kept.size() >= options.max_guards) break;
     const uint64_t hits = facts.hits_per_mega_unit + guard.hits_per_mega_unit;
-    const bool affordable = CostPpm(hits, facts.unit_ns, options.hit_cost_ps) <= options.budget_ppm;
+    const bool affordable = CostPpm(hits, facts.unit_ns, options.hit_cost_ps) <= budget_ppm;
     if (!guard.boundary && !affordable) continue;
     if (bits + guard.contexts.size() > wire::kContextWords * 64) continue;
     bits += guard.contexts.size();
@@ -112,7 +125,8 @@ std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options
     kept.push_back(guard);
   }
   facts.guards = static_cast<uint32_t>(kept.size());
-  facts.cost_ppm = CostPpm(facts.hits_per_mega_unit, facts.unit_ns, options.hit_cost_ps);
+  facts.cost_ppm =
+      facts.unit_cost_ppm + CostPpm(facts.hits_per_mega_unit, facts.unit_ns, options.hit_cost_ps);
   return kept;
 }
 
@@ -175,6 +189,27 @@ void AddFunctions(const Profile& profile, const std::vector<Guard>& guards, cons
   }
 }
 
+void AddSites(const Profile& profile, PlanTables& tables) {
+  for (uint32_t i = 0; i < profile.loops.size(); ++i) {
+    const ProfileLoop& loop = profile.loops[i];
+    for (const ProfileSite& site : loop.sites) {
+      wire::PlanSite row = {};
+      row.return_offset = site.return_offset;
+      row.module = site.module;
+      row.call = static_cast<uint32_t>(site.call);
+      row.loop = i;
+      row.base_offset = site.base_offset;
+      row.holder_module = wire::kAnyHolder;
+      if (loop.holder != kNoIndex && loop.holder_unwound) {
+        row.holder_module = profile.functions[loop.holder].module;
+        row.holder_offset = profile.functions[loop.holder].offset;
+      }
+      if (loop.hand_over) row.flags |= wire::PlanSite::kHandOver;
+      tables.sites.push_back(row);
+    }
+  }
+}
+
 void AddTypes(const Profile& profile, const ContextBits& bits, PlanTables& tables,
               PlanFacts& facts) {
   const std::vector<ContextSet> sets = bits.OfTypes();
@@ -203,12 +238,7 @@ std::string BuildPlan(const Profile& profile, wire::Mode mode, const PlanOptions
   for (const ProfileModule& module : profile.modules) {
     tables.modules.push_back(ModuleRow(module.build_id, module.path, 0));
   }
-  for (uint32_t i = 0; i < profile.loops.size(); ++i) {
-    for (const ProfileSite& site : profile.loops[i].sites) {
-      tables.sites.push_back(
-          {site.return_offset, site.module, static_cast<uint32_t>(site.call), i, site.base_offset});
-    }
-  }
+  AddSites(profile, tables);
   const std::vector<Guard> guards = Affordable(profile, options, out);
   const ContextBits bits(profile, guards);
   AddFunctions(profile, guards, bits, tables);
@@ -237,6 +267,7 @@ std::string TrainPlan(const TrainPlanOptions& options) {
   wire::PlanHeader header = {};
   header.mode = static_cast<uint32_t>(wire::Mode::kTrain);
   header.log_bytes = options.log_bytes;
+  header.log_times = options.log_times ? 1 : 0;
   return Assemble(header, tables);
 }
 

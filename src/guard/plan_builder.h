@@ -17,18 +17,23 @@
 
 namespace culprit::guard {
 
-// Of one guard hit in this processor's runtime, measured.
+// Of one guard hit in this processor's runtime, and of a unit without its hits: some
+// three to four times what they take in a hot loop (bench/guard_hit_bench,
+// guard_unit_bench), because a server's other work has the caches in between.
 #if defined(__x86_64__)
 inline constexpr uint64_t kHitCostPs = 19'000;
+inline constexpr uint64_t kUnitCostPs = 100'000;
 #else
-inline constexpr uint64_t kHitCostPs = 6'000;
+inline constexpr uint64_t kHitCostPs = 12'000;
+inline constexpr uint64_t kUnitCostPs = 45'000;
 #endif
 // What one logged entry costs in training.
 inline constexpr uint64_t kTrainEntryCostPs = 25'000;
 
 struct PlanOptions {
-  uint64_t budget_ppm = 10'000;  // of the mean unit's time: 1 %
+  uint64_t budget_ppm = 10'000;  // of a unit's CPU time: 1 %
   uint64_t hit_cost_ps = kHitCostPs;
+  uint64_t unit_cost_ps = kUnitCostPs;
   uint32_t max_guards = 512;  // functions
   uint32_t min_similarity_ppm = 500'000;
   bool hit_counting = false;
@@ -43,9 +48,10 @@ struct PlanFacts {
   uint32_t functions = 0;  // patched, boundaries included
   uint32_t context_bits = 0;
   uint64_t hits_per_mega_unit = 0;
-  uint64_t unit_ns = 0;  // mean, measured or estimated
+  uint64_t unit_ns = 0;  // CPU time of a unit; its mean time if that is not known
   bool unit_ns_measured = false;
-  uint64_t cost_ppm = 0;  // of the mean unit's time
+  uint64_t cost_ppm = 0;       // of that
+  uint64_t unit_cost_ppm = 0;  // the part that is the same with no guard at all
   // How many types the patched contexts cannot tell from another type.
   uint32_t confused_types = 0;
 };
@@ -56,6 +62,7 @@ std::string BuildPlan(const Profile& profile, wire::Mode mode, const PlanOptions
 struct TrainPlanOptions {
   std::vector<std::string> skip_modules;   // file names left unpatched
   uint64_t log_bytes = uint64_t{1} << 30;  // per process
+  bool log_times = false;                  // wire::PlanHeader::log_times
 };
 std::string TrainPlan(const TrainPlanOptions& options = {});
 

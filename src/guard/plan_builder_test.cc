@@ -81,6 +81,9 @@ TEST(BuildPlan, SaysWhatTheProfileSays) {
     ASSERT_EQ(plan.sites.size(), 1U);
     EXPECT_EQ(plan.sites[0].return_offset, 0x5000U);
     EXPECT_EQ(plan.sites[0].base_offset, 64);
+    EXPECT_EQ(plan.sites[0].holder_module, 0U);
+    EXPECT_EQ(plan.sites[0].holder_offset, profile.functions[profile.loops[0].holder].offset);
+    EXPECT_EQ(plan.sites[0].flags, 0U);
     ASSERT_EQ(plan.types.size(), profile.types.size());
     for (size_t i = 0; i < plan.types.size(); ++i) {
       EXPECT_EQ(plan.types[i].threshold_ns, profile.types[i].threshold_ns);
@@ -142,6 +145,26 @@ TEST(BuildPlan, KeepsTheBudgetButNeverDropsABoundary) {
   EXPECT_GE(some.guards, narrow.guards);
 }
 
+TEST(BuildPlan, TheUnitsOwnCostIsPartOfTheBudgetAndGuardsKeepHalfOfIt) {
+  Profile profile = WithHandlers(3);
+  profile.training.measured_units = 10'000;
+  profile.training.measured_cpu_ns = uint64_t{10'000} * 1'000'000;
+  PlanFacts facts;
+  BuildPlan(profile, wire::Mode::kGuard, {.hit_cost_ps = 1000, .unit_cost_ps = 4'000'000}, &facts);
+  EXPECT_TRUE(facts.unit_ns_measured);
+  EXPECT_EQ(facts.unit_ns, 1'000'000U) << "CPU time of the program for each unit";
+  EXPECT_EQ(facts.unit_cost_ppm, 4000U);
+  EXPECT_GE(facts.cost_ppm, facts.unit_cost_ppm);
+  EXPECT_EQ(facts.guards, profile.guards.size());
+  // Half of the budget is left to guards, whatever a unit costs.
+  const uint64_t budget_ppm = 2 * (facts.cost_ppm - facts.unit_cost_ppm);
+  PlanFacts dear;
+  BuildPlan(profile, wire::Mode::kGuard,
+            {.budget_ppm = budget_ppm, .hit_cost_ps = 1000, .unit_cost_ps = 4'000'000}, &dear);
+  EXPECT_EQ(dear.guards, profile.guards.size());
+  EXPECT_GT(dear.cost_ppm, budget_ppm);
+}
+
 TEST(TrainPlan, NamesModulesToSkip) {
   const Plan plan = Parse(TrainPlan({.skip_modules = {"libssl.so.3"}, .log_bytes = 77}));
   EXPECT_EQ(plan.header.mode, static_cast<uint32_t>(wire::Mode::kTrain));
@@ -150,6 +173,16 @@ TEST(TrainPlan, NamesModulesToSkip) {
   EXPECT_STREQ(plan.modules[0].file_name, "libssl.so.3");
   EXPECT_EQ(plan.modules[0].flags, static_cast<uint32_t>(wire::PlanModule::kSkip));
   EXPECT_TRUE(plan.types.empty());
+}
+
+TEST(BuildPlan, SaysWhichWaitsHandOverAndWhichLoopsHaveNoHolder) {
+  Profile profile = WithHandlers(3);
+  profile.loops[0].holder = kNoIndex;
+  profile.loops[0].hand_over = true;
+  const Plan plan = Parse(BuildPlan(profile, wire::Mode::kGuard));
+  ASSERT_EQ(plan.sites.size(), 1U);
+  EXPECT_EQ(plan.sites[0].holder_module, wire::kAnyHolder);
+  EXPECT_EQ(plan.sites[0].flags, wire::PlanSite::kHandOver);
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 #include "guard/proc_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "base/text.h"
@@ -47,6 +49,17 @@ std::string ProcStatusField(int64_t pid, std::string_view field) {
   if (at == std::string::npos) return "";
   const size_t begin = text.find_first_not_of(" \t", at + field.size() + 2);
   return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
+}
+
+bool IsRunning(int64_t pid) {
+  if (pid <= 0 || (kill(static_cast<pid_t>(pid), 0) != 0 && errno != EPERM)) return false;
+  const std::string state = ProcStatusField(pid, "State");
+  return !state.starts_with('Z') && !state.starts_with('X');
+}
+
+bool ProcessLife::alive() const {
+  if (asked_++ % 16 == 0) zombie_ = !IsRunning(pid_);
+  return !zombie_ && (kill(static_cast<pid_t>(pid_), 0) == 0 || errno == EPERM);
 }
 
 std::vector<int64_t> ThreadsOf(int64_t pid) {

@@ -19,6 +19,20 @@ std::string ProcPath(int64_t pid, std::string_view name);
 Result<std::string> ReadProcFile(const std::string& path);
 // A field of /proc/PID/status ("Seccomp"), without its name; empty: absent.
 std::string ProcStatusField(int64_t pid, std::string_view field);
+// False: it ended, also if its parent has not asked for its exit code yet (a
+// zombie). Some 20 us.
+bool IsRunning(int64_t pid);
+// The same for who asks again and again: a zombie is found out at every 16th time.
+class ProcessLife {
+ public:
+  explicit ProcessLife(int64_t pid) : pid_(pid) {}
+  bool alive() const;
+
+ private:
+  int64_t pid_;
+  mutable uint32_t asked_ = 0;
+  mutable bool zombie_ = false;
+};
 // Ids of the threads, ascending; empty: it ended.
 std::vector<int64_t> ThreadsOf(int64_t pid);
 // The target of a symbolic link such as exe; empty: it cannot be read.

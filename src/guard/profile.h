@@ -61,6 +61,8 @@ struct ProfileLoop {
   uint32_t holder = kNoIndex;  // function with the loop; none: not known
   std::vector<ProfileSite> sites;
   bool external = false;           // its waits receive events from outside
+  bool hand_over = false;          // its waits only end the loops inside of it (wire::PlanSite)
+  bool holder_unwound = true;      // the runtime can find the holder on the stack
   std::vector<uint32_t> woken_by;  // loops whose threads wake this one's, ascending
   uint64_t iterations = 0;         // of training
   uint64_t ready_events = 0;       // of these
@@ -165,10 +167,12 @@ struct TrainingFacts {
   uint64_t threads = 0;
   uint64_t entries = 0;  // function entries logged
   uint64_t units = 0;
-  uint64_t unit_train_ns = 0;   // of all iterations, under full tracing
-  uint64_t unit_entries = 0;    // function entries inside them
-  uint64_t dropped_shapes = 0;  // rare ones that were not kept
-  uint64_t dropped_units = 0;   // of those
+  uint64_t unit_train_ns = 0;    // of all iterations, under full tracing
+  uint64_t unit_entries = 0;     // function entries inside them
+  uint64_t dropped_shapes = 0;   // rare ones that were not kept
+  uint64_t dropped_units = 0;    // of those
+  uint64_t measured_units = 0;   // while calibrating, and what the program's processes...
+  uint64_t measured_cpu_ns = 0;  // ...took meanwhile
 
   bool operator==(const TrainingFacts&) const = default;
 };

@@ -179,6 +179,8 @@ void CodeLoops(Coder& coder, P& profile) {
       coder.Signed(site.base_offset);
     });
     Flag(coder, loop.external);
+    Flag(coder, loop.hand_over);
+    Flag(coder, loop.holder_unwound);
     coder.Ascending(loop.woken_by);
     coder.Number(loop.iterations);
     coder.Number(loop.ready_events);
@@ -231,10 +233,11 @@ void CodeFacts(Coder& coder, P& profile) {
     coder.Number(*number);
   }
   auto& training = profile.training;
-  for (auto* number : {&training.runs, &training.threads, &training.entries, &training.units,
-                       &training.unit_train_ns, &training.unit_entries, &training.dropped_shapes,
-                       &training.dropped_units, &profile.unknown_threshold_ns,
-                       &profile.iteration_threshold_ns, &profile.floor_ns}) {
+  for (auto* number :
+       {&training.runs, &training.threads, &training.entries, &training.units,
+        &training.unit_train_ns, &training.unit_entries, &training.dropped_shapes,
+        &training.dropped_units, &training.measured_units, &training.measured_cpu_ns,
+        &profile.unknown_threshold_ns, &profile.iteration_threshold_ns, &profile.floor_ns}) {
     coder.Number(*number);
   }
   coder.Stats(profile.unknown);

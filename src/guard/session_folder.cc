@@ -2,7 +2,6 @@
 #include "guard/session_folder.h"
 
 #include <linux/magic.h>
-#include <signal.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -18,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "guard/proc_file.h"
 #include "guard/runtime/wire.h"
 
 namespace culprit::guard {
@@ -27,10 +27,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSessionPrefix = "session-";
 constexpr std::string_view kSlotsPrefix = "slots.";
-
-bool IsAlive(int64_t pid) {
-  return pid > 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
-}
 
 struct Room {
   bool in_memory = false;
@@ -88,9 +84,9 @@ void RemoveDeadSessions(const std::string& parent) {
     if (!name.starts_with(kSessionPrefix)) continue;
     const std::string_view rest = std::string_view(name).substr(kSessionPrefix.size());
     const auto pid = ParseUnsigned(rest.substr(0, rest.find('-')));
-    if (!pid || IsAlive(static_cast<int64_t>(*pid))) continue;
+    if (!pid || IsRunning(static_cast<int64_t>(*pid))) continue;
     const std::vector<int64_t> processes = ProcessesIn(entry.path());
-    if (std::any_of(processes.begin(), processes.end(), IsAlive)) continue;
+    if (std::any_of(processes.begin(), processes.end(), IsRunning)) continue;
     fs::remove_all(entry.path(), code);
   }
 }

@@ -114,9 +114,9 @@ class SimulatedThread {
     Word(wire::LogKind::kWaitExit, static_cast<uint32_t>(call), ready);
     words_.insert(words_.end(), {now_ns_, ready, bytes});
   }
-  void Read(uint64_t bytes) {
+  void Read(uint64_t bytes, uint64_t source = 0) {
     Word(wire::LogKind::kRead, 0, bytes);
-    words_.push_back(0);
+    words_.push_back(source);
   }
   void Wake(wire::WakeCall call, uint64_t object) {
     Word(wire::LogKind::kWake, static_cast<uint32_t>(call), 0);
@@ -125,6 +125,25 @@ class SimulatedThread {
   void Lose(uint64_t bytes) { Word(wire::LogKind::kLost, 0, bytes); }
   void Raw(uint64_t word) { words_.push_back(word); }
   void NoStacks() { stacks_ = false; }
+  // Every entry with its time, as wire::PlanHeader::log_times has it.
+  void LogTimes() { times_ = true; }
+  // A detoured call of the running function: its time.
+  uint64_t Place(uint64_t place = 1) {
+    now_ns_ += 10;
+    WriteTime();
+    Word(wire::LogKind::kPlace, 0, sp_ >> 4);
+    words_.push_back(process_.AddressIn(frames_.back().id, place * 16));
+    return now_ns_;
+  }
+  void OwnWork(uint64_t dur_ns) {
+    Word(wire::LogKind::kOwnWork, 0, 0);
+    words_.insert(words_.end(), {now_ns_, now_ns_ + dur_ns});
+    now_ns_ += dur_ns;
+  }
+  // Takes the time, which passes.
+  uint64_t Now() { return now_ns_ += 10; }
+  // The running function takes more of the stack for itself.
+  void Grow(uint64_t bytes) { sp_ -= bytes; }
   // The log without its header.
   std::string Words() const {
     return {reinterpret_cast<const char*>(words_.data()), words_.size() * sizeof(uint64_t)};
@@ -155,8 +174,12 @@ class SimulatedThread {
   }
   // Called by the innermost of so many frames, which calls each function at one place.
   void Enter(uint32_t id, uint64_t sp, size_t frames) {
+    if (times_) WriteTime();
     Word(wire::LogKind::kEnter, id, sp >> 4);
     words_.push_back(frames == 0 ? 0 : process_.AddressIn(frames_[frames - 1].id, 8 + 8 * id));
+  }
+  void WriteTime() {
+    words_.push_back(static_cast<uint64_t>(wire::LogKind::kTime) << 60 | now_ns_);
   }
   void WriteStack(uint64_t site) {
     Word(wire::LogKind::kStack, static_cast<uint32_t>(frames_.size()), 0);
@@ -172,6 +195,7 @@ class SimulatedThread {
   uint64_t sp_;
   uint64_t now_ns_ = 1'000'000;
   bool stacks_ = true;
+  bool times_ = false;
   std::vector<Frame> frames_;
   std::set<std::pair<uint64_t, uint64_t>> known_;
   std::vector<uint64_t> words_;

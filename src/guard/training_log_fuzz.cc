@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as the log of a small process: learning never fails but says so.
+// Any bytes as the log of a small process: learning never fails but says so, and so
+// does the walk over its calls, which keeps those alone in which something happened.
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -7,8 +8,29 @@
 
 #include "base/check.h"
 #include "base/test_folder.h"
+#include "guard/call_walk.h"
 #include "guard/learn.h"
 #include "guard/runtime/wire.h"
+
+namespace {
+
+void Walk(const std::string& folder) {
+  culprit::Diagnostics diagnostics;
+  const auto logs = culprit::guard::ListLogs(folder, diagnostics);
+  if (!logs.ok() || logs.value().empty()) return;
+  culprit::guard::SessionCode code;
+  code.AddProcess(folder, 7, diagnostics);
+  culprit::guard::CallPaths paths;
+  const int64_t moments[] = {0, 1'000'020, 1'000'500, 2'000'000};
+  const auto walked =
+      culprit::guard::CallWalk(code, logs.value()[0], moments, paths).Run(diagnostics);
+  if (!walked.ok()) return;
+  for (const culprit::guard::WalkedCall& call : walked.value().calls) {
+    CULPRIT_CHECK(call.path < paths.nodes().size() && call.first_moment < 4);
+  }
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace wire = culprit::guard::wire;
@@ -30,6 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     table.append(reinterpret_cast<const char*>(&record), sizeof(record));
   }
   folder.Write("functions.7", table);
+  Walk(folder.path());
   culprit::Progress progress;
   culprit::Diagnostics diagnostics;
   culprit::guard::LearnOptions options;

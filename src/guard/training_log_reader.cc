@@ -18,6 +18,7 @@ constexpr size_t kPieceBytes = 1 << 20;
 int WordsBehind(wire::LogKind kind, uint32_t a) {
   switch (kind) {
     case wire::LogKind::kLost:
+    case wire::LogKind::kTime:
       return 0;
     case wire::LogKind::kWaitEnter:
       return 4;
@@ -28,8 +29,10 @@ int WordsBehind(wire::LogKind kind, uint32_t a) {
     case wire::LogKind::kEnter:
     case wire::LogKind::kRead:
     case wire::LogKind::kFork:
+    case wire::LogKind::kPlace:
       return 1;
     case wire::LogKind::kWake:
+    case wire::LogKind::kOwnWork:
     case wire::LogKind::kThread:
       return 2;
   }

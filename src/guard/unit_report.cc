@@ -112,6 +112,7 @@ std::string ToJson(const UnitReport& report) {
   json.BeginObject();
   json.Field("state", Name(report.state)).Field("type", report.type_name);
   if (report.type != wire::kUnknown) json.Field("type_number", report.type);
+  if (!report.nearest_type.empty()) json.Field("nearest_type", report.nearest_type);
   json.Field("unit", Name(report.kind)).Field("loop", report.loop);
   json.Field("process", report.process).Field("pid", report.pid).Field("tid", report.tid);
   json.Field("begin_unix_ns", report.begin_unix_ns).Field("begin_ns", report.begin_ns);

@@ -40,7 +40,8 @@ struct UnitReport {
   int64_t tid = 0;
   std::string process;  // "redis-server"
   uint32_t type = wire::kUnknown;
-  std::string type_name;  // "[unknown type]", "[whole iteration]"
+  std::string type_name;     // "[unknown type]", "[whole iteration]"
+  std::string nearest_type;  // of an unknown one; similarity_ppm is to it
   std::string loop;
   wire::UnitKind kind = wire::UnitKind::kIteration;
   uint64_t begin_ns = 0;  // CLOCK_MONOTONIC

@@ -79,6 +79,8 @@ std::vector<EventLoop> LoopsOf(const Profile& profile, const CodeMatch& match) {
   std::vector<EventLoop> loops;
   for (const ProfileLoop& row : profile.loops) {
     EventLoop& loop = loops.emplace_back();
+    loop.hand_over = row.hand_over;
+    if (row.holder != kNoIndex) loop.holder = match.SessionFunction(row.holder);
     for (const ProfileSite& site : row.sites) {
       const CodeAddress place = {match.SessionModule(site.module), site.return_offset};
       if (place.module != kNoIndex) loop.sites[{place, site.call}] = site.base_offset;
@@ -165,7 +167,10 @@ Status CutSession(const std::string& folder, const Profile& profile,
     if (added.insert(log.pid).second) code.AddProcess(folder, log.pid, diagnostics);
   }
   const CodeMatch match(profile, code);
-  const LoopSites sites(LoopsOf(profile, match));
+  LoopScan scan(code);
+  Diagnostics again;  // damage is counted by the second reading
+  for (const LogFile& log : logs) CULPRIT_TRY(scan.Read(log, again));
+  const LoopSites sites(LoopsOf(profile, match), scan.stacks());
   const std::vector<SubUnitLevels> levels = LevelsOf(profile, match);
   ShapeTable table(options.max_shapes, options.memory_bytes);
   CallSites call_sites(code);

@@ -109,20 +109,6 @@ void EmitTraining(const Hook& hook, bool signed_link, CodeBuffer& out) {
   EmitRestore(out);
 }
 
-bool EmitGuard(const Hook& hook, const SlotLayout& layout, bool signed_link, CodeBuffer& out) {
-  if (!EmitSlot(layout.slot_offset, out)) return false;
-  const size_t skip = EmitTest(kCbz, kX16, out);
-  EmitSave(out);
-  EmitReturnAddress(signed_link, out);
-  out.Word(0xaa1003e0);  // mov x0, x16
-  EmitEntrySp(kX1, out);
-  EmitConstant(kX3, hook.argument, out);
-  EmitCall(hook.function, out);
-  EmitRestore(out);
-  Land(skip, kCbz, kX16, out);
-  return true;
-}
-
 // add or sub x17, x17, #value in at most two instructions.
 bool EmitAdd(int64_t value, CodeBuffer& out) {
   const uint32_t op = value < 0 ? 0xd1000000 : 0x91000000;
@@ -134,23 +120,110 @@ bool EmitAdd(int64_t value, CodeBuffer& out) {
   return true;
 }
 
-bool EmitOneContext(const Hook& hook, const SlotLayout& layout, CodeBuffer& out) {
-  const uint32_t word_offset = layout.contexts_offset + hook.bit / 64 * 8;
-  if (layout.base_sp_offset % 8 != 0 || layout.base_sp_offset >= 32768 || word_offset % 8 != 0 ||
-      word_offset >= 32768 || !EmitSlot(layout.slot_offset, out)) {
+// A member of the slot, which x16 points to, in x17.
+bool IsMember(uint32_t offset) { return offset % 8 == 0 && offset < 32768; }
+void EmitMember(uint32_t instruction, uint32_t offset, CodeBuffer& out) {
+  out.Word(instruction | offset / 8 << 10 | kX16 << 5 | kX17);
+}
+constexpr uint32_t kLoadMember = 0xf9400000, kStoreMember = 0xf9000000;
+
+// Sets the context's bit, then jumps: returns where, for LandJump.
+size_t EmitContext(const InlineContext& context, const SlotLayout& layout, CodeBuffer& out) {
+  EmitMember(kLoadMember, layout.base_sp_offset, out);
+  out.Word(0xcb206000 | kX17 << 16 | kSp << 5 | kX17);  // sub x17, sp, x17
+  EmitAdd(context.depth, out);
+  const size_t deeper = EmitTest(kCbnz, kX17, out);
+  size_t elsewhere = 0;
+  if (context.return_address != 0) {
+    EmitConstant(kX17, context.return_address, out);
+    out.Word(0xcb1e0231);  // sub x17, x17, x30
+    elsewhere = EmitTest(kCbnz, kX17, out);
+  }
+  const uint32_t word_offset = layout.contexts_offset + context.bit / 64 * 8;
+  EmitMember(kLoadMember, word_offset, out);
+  // orr x17, x17, #1 << n: one set bit, rotated right by 64 - n.
+  out.Word(0xb2400000 | (64 - context.bit % 64) % 64 << 16 | kX17 << 5 | kX17);
+  EmitMember(kStoreMember, word_offset, out);
+  const size_t jump = out.size();
+  out.Word(0);
+  Land(deeper, kCbnz, kX17, out);
+  if (elsewhere != 0) Land(elsewhere, kCbnz, kX17, out);
+  return jump;
+}
+
+void LandJump(size_t at, CodeBuffer& out) {
+  const uint32_t word = 0x14000000 | static_cast<uint32_t>((out.size() - at) / 4);  // b
+  out.Overwrite(at, &word, sizeof(word));
+}
+
+bool FitsInline(const InlineContext& context, const SlotLayout& layout, bool signed_link) {
+  const int64_t depth = context.depth;
+  return depth > -(int64_t{1} << 24) && depth < int64_t{1} << 24 && IsMember(layout.hits_offset) &&
+         IsMember(layout.base_sp_offset) &&
+         IsMember(layout.contexts_offset + context.bit / 64 * 8) &&
+         (context.return_address == 0 || !signed_link);
+}
+
+bool AllFitInline(const Hook& hook, const SlotLayout& layout, bool signed_link) {
+  if (hook.context_count == 0 || hook.context_count > kMaxInlineContexts ||
+      layout.hits_offset == 0) {
     return false;
   }
+  for (uint32_t i = 0; i < hook.context_count; ++i) {
+    if (!FitsInline(hook.contexts[i], layout, signed_link)) return false;
+  }
+  return true;
+}
+
+// Three of four hits: counted, and the context's bit set, without a call. The
+// record, the rules and the saved registers would be as many lines of the cache.
+// Returns the jumps to the end.
+struct InlineEnds {
+  size_t jump[kMaxInlineContexts + 1];
+  uint32_t count = 0;
+};
+InlineEnds EmitInline(const Hook& hook, const SlotLayout& layout, CodeBuffer& out) {
+  EmitMember(kLoadMember, layout.hits_offset, out);
+  EmitAdd(1, out);
+  out.Word(0x37000000 | 3u << 5 | kX17);             // tbnz x17, #0, over the next two
+  out.Word(0x37000000 | 1u << 19 | 2u << 5 | kX17);  // tbnz x17, #1, over the next
+  const size_t call = out.size();
+  out.Word(0);
+  EmitMember(kStoreMember, layout.hits_offset, out);
+  InlineEnds ends;
+  for (uint32_t i = 0; i < hook.context_count; ++i) {
+    ends.jump[ends.count++] = EmitContext(hook.contexts[i], layout, out);
+  }
+  ends.jump[ends.count++] = out.size();
+  out.Word(0);
+  LandJump(call, out);
+  return ends;
+}
+
+bool EmitGuard(const Hook& hook, const SlotLayout& layout, bool signed_link, CodeBuffer& out) {
+  if (!EmitSlot(layout.slot_offset, out)) return false;
+  const size_t skip = EmitTest(kCbz, kX16, out);
+  InlineEnds ends;
+  if (AllFitInline(hook, layout, signed_link)) ends = EmitInline(hook, layout, out);
+  EmitSave(out);
+  EmitReturnAddress(signed_link, out);
+  out.Word(0xaa1003e0);  // mov x0, x16
+  EmitEntrySp(kX1, out);
+  EmitConstant(kX3, hook.argument, out);
+  EmitCall(hook.function, out);
+  EmitRestore(out);
+  Land(skip, kCbz, kX16, out);
+  for (uint32_t i = 0; i < ends.count; ++i) LandJump(ends.jump[i], out);
+  return true;
+}
+
+bool EmitOneContext(const Hook& hook, const SlotLayout& layout, CodeBuffer& out) {
+  const InlineContext context = {.depth = hook.depth, .bit = hook.bit, .return_address = 0};
+  if (!FitsInline(context, layout, false) || !EmitSlot(layout.slot_offset, out)) return false;
   const size_t no_slot = EmitTest(kCbz, kX16, out);
-  out.Word(0xf9400000 | layout.base_sp_offset / 8 << 10 | kX16 << 5 | kX17);  // ldr x17, [x16, #]
-  out.Word(0xcb206000 | kX17 << 16 | kSp << 5 | kX17);                        // sub x17, sp, x17
-  if (!EmitAdd(hook.depth, out)) return false;
-  const size_t elsewhere = EmitTest(kCbnz, kX17, out);
-  out.Word(0xf9400000 | word_offset / 8 << 10 | kX16 << 5 | kX17);  // ldr x17, [x16, #]
-  // orr x17, x17, #1 << n: one set bit, rotated right by 64 - n.
-  out.Word(0xb2400000 | (64 - hook.bit % 64) % 64 << 16 | kX17 << 5 | kX17);
-  out.Word(0xf9000000 | word_offset / 8 << 10 | kX16 << 5 | kX17);  // str x17, [x16, #]
+  const size_t end = EmitContext(context, layout, out);
   Land(no_slot, kCbz, kX16, out);
-  Land(elsewhere, kCbnz, kX17, out);
+  LandJump(end, out);
   return true;
 }
 

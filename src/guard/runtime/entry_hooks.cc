@@ -125,13 +125,27 @@ void ListFunctions(const LoadedPlan& plan, Hooks& hooks) {
   }
 }
 
-PatchRequest TrainingRequest(size_t id, const TrainedFunction& function) {
+PatchRequest TrainingRequest(size_t id, const TrainedFunction& function, bool times) {
   PatchRequest request;
   request.function = function.start;
   request.hook.kind = HookKind::kTraining;
-  request.hook.function = AddressOf(&TrainingEntry);
+  request.hook.function = times ? AddressOf(&TimedTrainingEntry) : AddressOf(&TrainingEntry);
   request.hook.argument = LogWord(wire::LogKind::kEnter, id, 0);
   return request;
+}
+
+// If they all only set a bit. `contexts` has room for them, and stays where it is.
+void AddInlineContexts(const GuardRecord& guard, MappedArray<InlineContext>& contexts, Hook& hook) {
+  if (guard.count == 0 || guard.count > kMaxInlineContexts) return;
+  for (uint32_t i = 0; i < guard.count; ++i) {
+    if (guard.rules[i].flags != 0) return;
+  }
+  hook.contexts = contexts.end();
+  hook.context_count = guard.count;
+  for (uint32_t i = 0; i < guard.count; ++i) {
+    const ContextRule& rule = guard.rules[i];
+    contexts.Append({rule.depth, rule.bit, rule.return_address});
+  }
 }
 
 }  // namespace
@@ -142,6 +156,7 @@ void MakePatcher() {
   options.layout.slot_offset = static_cast<int64_t>(reinterpret_cast<uint64_t>(&t_unit) - thread);
   options.layout.base_sp_offset = offsetof(wire::UnitSlot, base_sp);
   options.layout.contexts_offset = offsetof(wire::UnitSlot, contexts);
+  options.layout.hits_offset = offsetof(wire::UnitSlot, hits);
   new (g_hooks_memory) Hooks(options);
 }
 
@@ -183,12 +198,13 @@ void RemoveDetours(std::span<const uint64_t> entries) {
 HookCounts InstallTraining(const LoadedPlan& plan) {
   Hooks& hooks = TheHooks();
   ListFunctions(plan, hooks);
+  const bool times = plan.view.header().log_times != 0;
   MappedArray<PatchRequest> requests;
   if (!requests.Reserve(hooks.trained.size() - hooks.training_from)) return {};
   for (size_t id = hooks.training_from; id < hooks.trained.size(); ++id) {
     const TrainedFunction& function = hooks.trained[id];
     if (!ModuleByIndex(function.module).live.load()) continue;
-    if (!requests.Append(TrainingRequest(id, function))) break;
+    if (!requests.Append(TrainingRequest(id, function, times))) break;
   }
   hooks.patcher.Install(requests.span());
   hooks.training_from = hooks.trained.size();
@@ -203,6 +219,8 @@ HookCounts InstallGuards(const LoadedPlan& plan) {
   Hooks& hooks = TheHooks();
   StartFinder finder;
   MappedArray<PatchRequest> requests;
+  MappedArray<InlineContext> contexts;
+  if (!contexts.Reserve(plan.guards.size() * kMaxInlineContexts)) return {};
   MappedArray<uint64_t> entries;
   uint32_t unknown = 0;
   for (const GuardRecord& guard : plan.guards) {
@@ -216,6 +234,7 @@ HookCounts InstallGuards(const LoadedPlan& plan) {
     request.hook.kind = HookKind::kGuard;
     request.hook.function = AddressOf(&GuardHit);
     request.hook.argument = reinterpret_cast<uint64_t>(&guard);
+    AddInlineContexts(guard, contexts, request.hook);
     if (!requests.Append(request) || !entries.Append(guard.entry)) return {};
   }
   hooks.patcher.Install(requests.span());

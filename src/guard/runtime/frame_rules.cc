@@ -376,6 +376,7 @@ bool FindFrameRules(const LoadedModule& module, uint64_t pc, FrameRules& rules) 
   const uint64_t size = bytes.TakePointer(cie.fde_encoding & 0x0f);
   if (cie.has_augmentation) bytes.Skip(bytes.TakeUleb());
   if (!bytes.good() || pc < begin || pc - begin >= size) return false;
+  rules.function = begin;
   RuleProgram program(cie, rules);
   if (!program.Run(cie.program, 0, 0)) return false;
   program.KeepInitial();

@@ -26,6 +26,7 @@ struct FrameRules {
   int64_t cfa_offset = 0;
   uint32_t return_register = 0;
   bool signal_frame = false;
+  uint64_t function = 0;  // where the code begins that these rules are of
   Rule rules[Registers::kCount];
 };
 

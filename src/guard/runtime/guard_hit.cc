@@ -3,16 +3,18 @@
 
 #include "guard/runtime/loaded_plan.h"
 #include "guard/runtime/rare_hit.h"
+#include "guard/runtime/thread_state.h"
 #include "guard/runtime/unit_clock.h"
+#include "guard/runtime/unit_cut.h"
 #include "guard/runtime/vector_state.h"
 #include "guard/runtime/wire.h"
 
 namespace culprit::guard::runtime {
 namespace {
 
-// Where reading the counter is dear it is read at some hits only.
+// Reading the counter is most of what a hit costs, so it is read at some hits only.
 #if defined(__aarch64__)
-constexpr uint64_t kClockMask = 0;
+constexpr uint64_t kClockMask = 3;
 #else
 constexpr uint64_t kClockMask = 7;
 #endif
@@ -22,6 +24,26 @@ __attribute__((noinline, cold)) void TakeRareHit(const ContextRule* rule, uint64
                                                  const GuardRecord& guard) {
   RareHit hit = {&guard, rule, sp, return_address};
   CallSavingVectors(HandleRareHit, &hit);
+}
+
+// A boundary between units that nothing is to be said of.
+__attribute__((noinline)) bool TakeQuietBoundary(wire::UnitSlot& slot, const ContextRule& rule,
+                                                 const GuardRecord& guard) {
+  constexpr uint32_t kKnown =
+      wire::PlanContext::kBoundary | wire::PlanContext::kTail | wire::PlanContext::kNoBit;
+  ThreadState* state = KnownThread();
+  if ((rule.flags & ~kKnown) != 0 || state == nullptr || state->in_runtime ||
+      state->slot != &slot || state->plan == nullptr) {
+    return false;
+  }
+  if ((rule.flags & ~uint32_t{wire::PlanContext::kNoBit}) != 0 &&
+      !CutQuietly(*state, guard, rule, ReadTicks())) {
+    return false;
+  }
+  if ((rule.flags & wire::PlanContext::kNoBit) == 0) {
+    slot.contexts[rule.bit / 64] |= uint64_t{1} << rule.bit % 64;
+  }
+  return true;
 }
 
 }  // namespace
@@ -50,6 +72,8 @@ void GuardHit(void* slot_pointer, uint64_t sp, uint64_t return_address, const vo
         __builtin_expect(hits % kChargeHits != 0, 1)) {
       return;
     }
+  } else if (hits % kChargeHits != 0 && TakeQuietBoundary(slot, *rule, guard)) {
+    return;
   }
   TakeRareHit(rule, sp, return_address, guard);
 }

@@ -2,9 +2,9 @@
 //
 // What a guarded function's entry runs while its thread is in a unit: the context
 // (function and depth, with the return address where the plan says so) sets its
-// bit; boundaries cut the unit; a unit behind its deadline is looked at. Compiled
-// to save all that it touches (hook.h). Some 25 instructions and a look at the
-// clock.
+// bit; boundaries cut the unit (unit_cut.h); a unit behind its deadline is looked at,
+// by every fourth hit of a thread (x86-64: every eighth), which reads the clock.
+// Compiled to save all that it touches (hook.h). Some 25 instructions.
 //
 // Every kChargeHits-th hit of a thread charges as many to the function that it
 // falls on: a function with more than the plan's max_hits_a_second is marked, and

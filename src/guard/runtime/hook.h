@@ -30,12 +30,21 @@ using GuardFunction = void (*)(void* slot, uint64_t sp, uint64_t return_address,
 
 enum class HookKind : uint32_t {
   kTraining,    // TrainingFunction(id, sp, return address) at every entry
-  kGuard,       // slot = the thread's pointer in TLS; null: nothing; else GuardFunction
+  kGuard,       // slot = the thread's pointer in TLS; null: nothing; else GuardFunction, which
+                // counts the hit
   kOneContext,  // the same test inline: slot->base_sp - (sp & ~15) == depth sets `bit` in
                 // slot->contexts (wire::UnitSlot); no call
   kDetour,      // `function` runs instead; *original calls the displaced function
   kNothing,     // the way through the trampoline alone, to be measured
 };
+
+// A context that sets a bit and does no more.
+struct InlineContext {
+  int32_t depth = 0;
+  uint32_t bit = 0;
+  uint64_t return_address = 0;  // 0: any
+};
+inline constexpr uint32_t kMaxInlineContexts = 4;
 
 struct Hook {
   HookKind kind = HookKind::kNothing;
@@ -44,6 +53,11 @@ struct Hook {
   int32_t depth = 0;             // kOneContext
   uint32_t bit = 0;              // kOneContext
   uint64_t* original = nullptr;  // kDetour: receives the address of the callable original
+  // kGuard: all contexts of the function, if they are so simple that the trampoline
+  // may look for them itself and count the hit; the function is then called at every
+  // fourth hit of the thread only. arm64; ignored by x86-64.
+  const InlineContext* contexts = nullptr;
+  uint32_t context_count = 0;
 };
 
 }  // namespace culprit::guard::runtime

@@ -82,12 +82,18 @@ bool MakeSites(LoadedPlan& plan, std::span<const KnownModule* const> modules) {
   for (const wire::PlanSite& site : plan.view.sites()) {
     const uint64_t address = BiasedAddress(modules, site.module, site.return_offset);
     if (address == 0 || site.loop >= kMaxLoops || site.call >= 64) continue;
+    const bool held = site.holder_module != wire::kAnyHolder;
+    const uint64_t holder =
+        held ? BiasedAddress(modules, site.holder_module, site.holder_offset) : 0;
+    if (held && holder == 0) continue;  // nobody can be in that loop
     size_t at = (address >> 2) & (size - 1);
-    while (table[at].return_address != 0 && table[at].return_address != address) {
-      at = (at + 1) & (size - 1);
+    bool shared = false;
+    for (; table[at].return_address != 0; at = (at + 1) & (size - 1)) {
+      if (table[at].return_address != address) continue;
+      table[at].shared = true;
+      shared = true;
     }
-    if (table[at].return_address == address) continue;
-    table[at] = {address, site.call, site.loop, site.base_offset};
+    table[at] = {address, site.call, site.loop, site.base_offset, site.flags, holder, shared};
     plan.calls |= uint64_t{1} << site.call;
   }
   plan.sites = table;

@@ -49,6 +49,9 @@ struct SiteRule {
   uint32_t call;            // WaitCall
   uint32_t loop;
   int32_t base_offset;
+  uint32_t flags;   // PlanSite::Flags
+  uint64_t holder;  // where the function that holds the loop begins; 0: not known
+  bool shared;      // other rules have the same return address
 };
 
 // The smallest thing that may be reported, so that faster units need no more
@@ -80,13 +83,24 @@ struct LoadedPlan {
 // nullptr: damaged, absent, or no memory. The modules must be fresh.
 LoadedPlan* LoadPlan(uint32_t number, uint32_t generation);
 
-// nullptr: no site of the plan.
+// The first rule of a return address; nullptr: no site of the plan.
 inline const SiteRule* FindSite(const LoadedPlan& plan, uint64_t return_address) {
   const size_t mask = plan.sites.size() - 1;
   for (size_t at = (return_address >> 2) & mask;; at = (at + 1) & mask) {
     const SiteRule& site = plan.sites[at];
     if (site.return_address == return_address) return &site;
     if (site.return_address == 0) return nullptr;
+  }
+}
+
+// The next one of the same return address; nullptr: there is none.
+inline const SiteRule* NextSite(const LoadedPlan& plan, const SiteRule& site) {
+  const size_t mask = plan.sites.size() - 1;
+  for (size_t at = static_cast<size_t>(&site - plan.sites.data() + 1) & mask;;
+       at = (at + 1) & mask) {
+    const SiteRule& next = plan.sites[at];
+    if (next.return_address == 0 || &next == &site) return nullptr;
+    if (next.return_address == site.return_address) return &next;
   }
 }
 

@@ -29,8 +29,8 @@ bool IsLoaderUsable() { return ParentPid() == 0 || __libc_single_threaded != 0; 
 
 }  // namespace
 
-bool MayModulesHaveChanged() {
-  return ReadTicks() >= g_next_look_ticks.load(std::memory_order_relaxed);
+bool MayModulesHaveChanged(uint64_t now) {
+  return now >= g_next_look_ticks.load(std::memory_order_relaxed);
 }
 
 bool HaveModulesChanged() {

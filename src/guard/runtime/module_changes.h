@@ -7,10 +7,12 @@
 // loader's lock.
 #pragma once
 
+#include <cstdint>
+
 namespace culprit::guard::runtime {
 
-// One load and the clock: it is time to look.
-bool MayModulesHaveChanged();
+// It is time to look; `now` in ticks.
+bool MayModulesHaveChanged(uint64_t now);
 
 // Looks. The first look says no.
 bool HaveModulesChanged();

@@ -76,7 +76,7 @@ int64_t SlotOffset() {
 PatcherOptions Options(WritePath path = WritePath::kBest) {
   PatcherOptions options;
   options.layout = {SlotOffset(), offsetof(wire::UnitSlot, base_sp),
-                    offsetof(wire::UnitSlot, contexts)};
+                    offsetof(wire::UnitSlot, contexts), offsetof(wire::UnitSlot, hits)};
   options.write_path = path;
   return options;
 }
@@ -201,6 +201,11 @@ TEST(Patcher, EveryWayToBeginAFunctionWorksUnderEveryHook) {
     EXPECT_EQ(g_hits, 0u);
     ExpectSameRegisters(GuardHook(1), true, path);
     EXPECT_GT(g_hits, 60u * (TestEntries().size() - 12));
+    const InlineContext contexts[] = {{96, 70, 0}, {32, 3, 1}, {-16, 511, 0}};
+    Hook with_contexts = GuardHook(1);
+    with_contexts.contexts = contexts;
+    with_contexts.context_count = 3;
+    ExpectSameRegisters(with_contexts, true, path);
     Hook hook;
     hook.kind = HookKind::kOneContext;
     hook.depth = 96;
@@ -306,6 +311,46 @@ INSTANTIATE_TEST_SUITE_P(Hooks, PatcherReturnAddress,
                          [](const auto& kind) {
                            return kind.param == HookKind::kGuard ? "Guard" : "Training";
                          });
+
+#if defined(__aarch64__)
+// As the runtime's: counts the hit.
+HOOK_FUNCTION void CountHit(void* slot, uint64_t, uint64_t, const void*) {
+  ++static_cast<wire::UnitSlot*>(slot)->hits;
+  __atomic_fetch_add(&g_hits, 1, __ATOMIC_RELAXED);
+  CLOBBER_ALL();
+}
+
+TEST(Patcher, InlineContextsOfAGuardAreSeenAtThreeOfFourHits) {
+  Patcher& patcher = ThePatcher();
+  const TestEntry& entry = EntryNamed("stack_in");
+  RegisterState state{};
+  CallWithRegisters(entry.begin, &state);
+  const uint64_t sp = state.general[0] & ~uint64_t{15};
+  const uint64_t caller = state.general[1];
+  const InlineContext contexts[] = {
+      {4096, 3, 0}, {70000, 64, 0}, {32, 511, caller + 4}, {32, 7, caller}};
+  PatchRequest request{StartOf(entry), GuardHook(1)};
+  request.hook.function = reinterpret_cast<uint64_t>(&CountHit);
+  request.hook.contexts = contexts;
+  request.hook.context_count = 4;
+  ASSERT_EQ(patcher.Install({&request, 1}, true), 1u);
+  g_hits = 0;
+  for (const auto& [depth, bit] : {std::pair{4096, 3}, {70000, 64}, {32, 7}, {48, -1}}) {
+    wire::UnitSlot slot{};
+    t_slot = &slot;
+    slot.base_sp = sp + static_cast<uint64_t>(depth);
+    for (int i = 0; i < 8; ++i) CallWithRegisters(entry.begin, &state);
+    EXPECT_EQ(slot.hits, 8u);
+    for (int word = 0; word < static_cast<int>(wire::kContextWords); ++word) {
+      const uint64_t expected = bit >= 0 && bit / 64 == word ? uint64_t{1} << bit % 64 : 0;
+      EXPECT_EQ(slot.contexts[word], expected) << "depth " << depth << " word " << word;
+    }
+  }
+  EXPECT_EQ(g_hits, 8u) << "two of eight hits are the function's";
+  t_slot = nullptr;
+  patcher.RemoveAll();
+}
+#endif
 
 TEST(Patcher, OneContextSetsItsBitAtItsDepthOnly) {
   Patcher& patcher = ThePatcher();

@@ -48,8 +48,12 @@ bool PlanView::CheckMembers() const {
                               (context.return_module == wire::kAnyReturn ||
                                module_exists(context.return_module));
                      }) &&
-         std::all_of(sites_.begin(), sites_.end(),
-                     [&](const wire::PlanSite& site) { return module_exists(site.module); }) &&
+         std::all_of(
+             sites_.begin(), sites_.end(),
+             [&](const wire::PlanSite& site) {
+               return module_exists(site.module) &&
+                      (site.holder_module == wire::kAnyHolder || module_exists(site.holder_module));
+             }) &&
          std::all_of(types_.begin(), types_.end(), [](const wire::PlanType& type) {
            return type.kind <= static_cast<uint32_t>(wire::UnitKind::kTail);
          });

@@ -135,15 +135,17 @@ bool EnsureSlot(ThreadState& state) {
   wire::UnitSlot* slot = ThisProcess().slots + state.index;
   slot->tid.store(state.tid.load(std::memory_order_relaxed), std::memory_order_release);
   state.slot = slot;
+  state.published_units = slot->units;  // of the thread that had it before
   return true;
 }
 
 PatchCounters& Counters() { return g_counters; }
 
 void PublishUnits(ThreadState& state) {
-  if (state.unpublished_units == 0 || state.slot == nullptr) return;
-  ThisProcess().header->units.fetch_add(state.unpublished_units, std::memory_order_relaxed);
-  state.unpublished_units = 0;
+  if (state.slot == nullptr || state.slot->units == state.published_units) return;
+  const uint64_t units = state.slot->units;
+  ThisProcess().header->units.fetch_add(units - state.published_units, std::memory_order_relaxed);
+  state.published_units = units;
 }
 
 void PublishCounters() {

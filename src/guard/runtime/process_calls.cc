@@ -28,6 +28,9 @@ uint64_t g_prctl;
 uint64_t g_pthread_create;
 uint64_t g_syscall;
 
+#define CULPRIT_LOG_PLACE() \
+  LogCallPlace(CULPRIT_ENTRY_SP(), reinterpret_cast<uint64_t>(__builtin_return_address(0)))
+
 void AfterFork(int child) {
   if (child == 0) {
     ForgetThreadAfterFork();
@@ -44,6 +47,7 @@ void AfterFork(int child) {
 
 // fork() calls _Fork() where there is one.
 int ForkDetour() {
+  CULPRIT_LOG_PLACE();
   LookBeforeProcessesOrThreads();
   const int child = OriginalAs<int (*)()>(g_fork)();
   if (g_underscore_fork == 0) AfterFork(child);
@@ -57,6 +61,7 @@ int UnderscoreForkDetour() {
 }
 
 int PthreadCreateDetour(void* thread, const void* attributes, void* function, void* argument) {
+  CULPRIT_LOG_PLACE();
   if (__libc_single_threaded != 0) LookBeforeProcessesOrThreads();
   using Create = int (*)(void*, const void*, void*, void*);
   return OriginalAs<Create>(g_pthread_create)(thread, attributes, function, argument);
@@ -70,6 +75,7 @@ void WriteOutThisThread() {
 }
 
 int ExecDetour(const char* path, char* const* arguments, char* const* environment) {
+  CULPRIT_LOG_PLACE();
   WriteOutThisThread();
   if (__libc_single_threaded != 0 && !AreSystemCallsSealed()) RemoveFilesOfLauncher();
   using Exec = int (*)(const char*, char* const*, char* const*);
@@ -77,11 +83,13 @@ int ExecDetour(const char* path, char* const* arguments, char* const* environmen
 }
 
 void ExitDetour(int code) {
+  CULPRIT_LOG_PLACE();
   if (IsTraining() && !AreSystemCallsSealed()) EndAllLogs();
   OriginalAs<void (*)(int)>(g_exit)(code);
 }
 
 long PrctlDetour(long option, long a, long b, long c, long d) {
+  CULPRIT_LOG_PLACE();
   if (static_cast<int>(option) == PR_SET_SECCOMP) SealSession();
   return OriginalAs<long (*)(long, long, long, long, long)>(g_prctl)(option, a, b, c, d);
 }
@@ -105,7 +113,7 @@ bool IsFutexWait(long number, long operation) {
 void LogFutexWake(long number, long address, long operation) {
   const long command = operation & FUTEX_CMD_MASK;
   if (number != SYS_futex || (command != FUTEX_WAKE && command != FUTEX_WAKE_BITSET)) return;
-  ThreadState* state = IsTraining() ? ThisThread() : nullptr;
+  ThreadState* state = IsTraining() && !LogsTimes() ? ThisThread() : nullptr;
   if (state == nullptr || state->in_runtime) return;
   const uint64_t words[] = {
       LogWord(wire::LogKind::kWake, static_cast<uint64_t>(wire::WakeCall::kFutex), 0),
@@ -118,6 +126,7 @@ void LogFutexWake(long number, long address, long operation) {
 long SyscallDetour(long number, long a, long b, long c, long d, long e, long f) {
   using Syscall = long (*)(long, long, long, long, long, long, long);
   const auto original = OriginalAs<Syscall>(g_syscall);
+  CULPRIT_LOG_PLACE();
   if (number == SYS_seccomp && SetsSeccomp(a, c)) SealSession();
   const bool of_events = number == SYS_io_getevents;
   if (number != SYS_futex && !of_events) return original(number, a, b, c, d, e, f);

@@ -75,7 +75,7 @@ void Count(const LoadedPlan& plan, const HookCounts& counts) {
 
 // The entries of the training lead to a log that nobody writes from here on.
 bool PutTrainingInForce(const LoadedPlan& plan) {
-  StartTraining(plan.view.header().log_bytes);
+  StartTraining(plan.view.header().log_bytes, plan.view.header().log_times != 0);
   g_plan.store(&plan);
   const HookCounts counts = InstallTraining(plan);
   Count(plan, counts);
@@ -166,14 +166,15 @@ void FollowModules(const LoadedPlan& plan) {
 
 }  // namespace
 
-const LoadedPlan* CurrentPlan() { return g_plan.load(std::memory_order_acquire); }
+// What it points to is reached through it alone, which orders the loads.
+const LoadedPlan* CurrentPlan() { return g_plan.load(std::memory_order_relaxed); }
 
 void AskForWork() { g_work.store(true, std::memory_order_relaxed); }
 
-bool HasWork() {
+bool HasWork(uint64_t now) {
   return g_control->wanted.load(std::memory_order_relaxed) !=
              g_answered.load(std::memory_order_relaxed) ||
-         g_work.load(std::memory_order_relaxed) || MayModulesHaveChanged();
+         g_work.load(std::memory_order_relaxed) || MayModulesHaveChanged(now);
 }
 
 void DoWork() {

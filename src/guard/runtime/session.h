@@ -41,8 +41,8 @@ const LoadedPlan* CurrentPlan();
 // There is something to do at the next wait.
 void AskForWork();
 
-// At a wait of a thread: one load, unless there is something to do.
-bool HasWork();
+// At a wait of a thread, `now` in ticks: some loads, unless there is something to do.
+bool HasWork(uint64_t now);
 void DoWork();
 
 // The program is about to make a process or its first other thread: modules that

@@ -14,12 +14,11 @@
 #include <cstdint>
 
 #include "guard/runtime/loaded_modules.h"
+#include "guard/runtime/loaded_plan.h"
 #include "guard/runtime/session_files.h"
 #include "guard/runtime/wire.h"
 
 namespace culprit::guard::runtime {
-
-struct LoadedPlan;
 
 inline constexpr uint32_t kTypeCacheEntries = 64;
 inline constexpr uint32_t kSamplesACell = sizeof(wire::Cell::samples) / sizeof(wire::Sample);
@@ -44,6 +43,18 @@ struct TypeCacheEntry {
   TypeVerdict verdict;
 };
 
+// What the stack said of a wait call, so that it need not be walked at every wait
+// (loop_head.h).
+struct HeadMemo {
+  uint64_t return_address;
+  uint64_t sp;
+  const SiteRule* head;  // null: no loop's
+  uint64_t nested_in;    // the base of a loop further out that it was found inside of
+  uint32_t generation;   // of the plan; 0: empty
+  uint32_t asked;        // how often, while there is no head
+};
+inline constexpr uint32_t kHeadMemos = 16;
+
 // Run delay and CPU time of a thread so far.
 struct ThreadTimes {
   uint64_t read_ticks = 0;  // 0: never read
@@ -63,35 +74,57 @@ struct UnitTime {
 // The wait call that a thread is in, on that call's own stack.
 struct WaitFrame;
 
-struct ThreadState {
-  // Of the unit; see unit_tracker.h.
+struct alignas(64) ThreadState {
+  // Of the unit; see unit_tracker.h and unit_cut.h. What every unit touches comes
+  // first, in four lines of the cache, so that nothing else need be there.
   std::atomic<uint32_t> tid;  // 0: free
   uint32_t index;
-  const void* owner;             // its t_state
-  wire::UnitSlot* slot;          // null: this process has none yet
-  const LoadedPlan* plan;        // that the unit began under; null: no unit
-  uint64_t tail_ticks;           // of the iteration so far, outside handlers
+  const void* owner;            // its t_state
+  wire::UnitSlot* slot;         // null: this process has none yet
+  const LoadedPlan* plan;       // that the unit began under; null: no unit
+  const SiteRule* head;         // of the loop that base_sp is of
+  uint64_t head_sp;             // of its wait call...
+  uint64_t head_site;           // ...which returns there
+  uint32_t head_call;           // WaitCall
+  uint32_t context_words;       // of a context set, that the plan uses
+  uint64_t quiet_until_ticks;   // a part that ends before it needs no look; 0: it does
+  uint64_t until_sample;        // so many units, then one is a sample
+  uint64_t tail_ticks;          // of the iteration so far, outside handlers
+  uint64_t tail_allowed_ticks;  // before the tail can be too slow
+  uint64_t iteration_deadline_ticks;
+  uint64_t refresh_ticks;            // from then on the thread's times are to be read
+  uint64_t unread_ticks;             // what iterations took since they were
+  uint64_t unread_from_ticks;        // what this one takes counts from here
+  uint64_t read_after_ticks;         // when it is so much, they are read again...
+  uint64_t clocks_until_ticks;       // ...and from then on the clocks
+  uint64_t iteration_allowed_ticks;  // for each ready event; 0: not checked
+  LoopLimits limits;                 // of the loop
+  uint32_t sample_count;
+  bool loud;  // something was to be said of this iteration: all of it goes the long way
+  bool in_runtime;
+  bool times_moved;  // at_iteration_begin is not at_begin
+  bool calibrates;   // the plan's mode, or...
+  bool counts_hits;  // ...that it has hit_counting
+  uint64_t tail_contexts[wire::kContextWords];
   uint64_t own_ticks;            // spent by the runtime in the unit...
   uint64_t iteration_own_ticks;  // ...and in the iteration
-  uint64_t tail_contexts[wire::kContextWords];
-  UnitTime tail_time;       // of the tail's parts that were long enough to be measured
-  bool told;                // culprit knows that this unit runs too long
-  bool tail_told;           // ...that the iteration's tail does
-  bool iteration_reported;  // a unit of this iteration was too slow
-  bool in_runtime;
-  AddressRange stack;          // the mapping it was in when last looked for
-  ThreadTimes at_begin;        // read before the unit, and not long before; see thread_times.h
-  uint64_t unread_ticks;       // what units took since
-  uint64_t exact_until_ticks;  // a unit looked slow of late: read more often until then
+  UnitTime tail_time;            // of the tail's parts that were long enough to be measured
+  bool told;                     // culprit knows that this unit runs too long
+  bool tail_told;                // ...that the iteration's tail does
+  bool iteration_reported;       // a unit of this iteration was too slow
+  AddressRange stack;            // the mapping it was in when last looked for
+  ThreadTimes at_begin;          // read before the unit, and not long before; see thread_times.h
   ThreadTimes at_iteration_begin;
+  ThreadTimes at_end;  // the last reading
   HeldFile schedstat;
-  uint32_t units_to_sample;
-  uint32_t unpublished_units;
-  uint32_t sample_count;
+  int blocking_fd;           // + 1: it was asked, and blocks; 0: none...
+  uint32_t blocking_uses;    // ...since so many waits
+  uint64_t published_units;  // of slot->units, in the process's counter
   uint64_t samples_flushed_ticks;
   wire::Sample samples[kSamplesACell];
   uint32_t context_hits[64 * wire::kContextWords];  // of the unit, for the paper's counting
   TypeCacheEntry type_cache[kTypeCacheEntries];
+  HeadMemo heads[kHeadMemos];
 
   // Of the training; see training_log.h.
   WaitFrame* wait;

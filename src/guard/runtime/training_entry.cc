@@ -8,7 +8,10 @@
 namespace culprit::guard::runtime {
 namespace {
 
+constexpr uint64_t kSpMask = 0xff'ffff'ffff;
+
 void AppendSlowly(void* words) { AppendEntrySlowly(static_cast<const uint64_t*>(words)); }
+void AppendTimed(void* words) { AppendTimedEntry(static_cast<const uint64_t*>(words)); }
 
 __attribute__((noinline, cold)) void TakeSlowEntry(uint64_t word, uint64_t return_address) {
   uint64_t words[kEntryWords] = {word, return_address};
@@ -20,7 +23,6 @@ __attribute__((noinline, cold)) void TakeSlowEntry(uint64_t word, uint64_t retur
 std::atomic<bool> g_training;
 
 void TrainingEntry(uint64_t word, uint64_t sp, uint64_t return_address) {
-  constexpr uint64_t kSpMask = 0xff'ffff'ffff;
   word |= sp >> 4 & kSpMask;
   uint64_t* const next = t_log.next;
   if (__builtin_expect(t_log.end - next < kEntryWords, 0)) {
@@ -29,6 +31,11 @@ void TrainingEntry(uint64_t word, uint64_t sp, uint64_t return_address) {
   next[0] = word;
   next[1] = return_address;
   t_log.next = next + kEntryWords;
+}
+
+void TimedTrainingEntry(uint64_t word, uint64_t sp, uint64_t return_address) {
+  uint64_t words[kEntryWords] = {word | (sp >> 4 & kSpMask), return_address};
+  if (g_training.load(std::memory_order_relaxed)) CallSavingVectors(AppendTimed, words);
 }
 
 }  // namespace culprit::guard::runtime

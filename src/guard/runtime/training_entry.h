@@ -14,5 +14,7 @@ extern std::atomic<bool> g_training;
 
 // `word`: a kEnter record without its stack pointer.
 void TrainingEntry(uint64_t word, uint64_t sp, uint64_t return_address);
+// The same with the time of the entry; some 80 ns.
+void TimedTrainingEntry(uint64_t word, uint64_t sp, uint64_t return_address);
 
 }  // namespace culprit::guard::runtime

@@ -16,6 +16,7 @@ constexpr uint64_t kFlushNs = 100'000'000;
 
 std::atomic<uint64_t> g_log_limit;
 std::atomic<bool> g_ended;
+std::atomic<bool> g_times;
 
 // While the runtime works for a thread, entries of functions that it calls are
 // no part of the program.
@@ -142,7 +143,8 @@ UnloggedWork::~UnloggedWork() {
   state_.in_runtime = false;
 }
 
-void StartTraining(uint64_t log_bytes) {
+void StartTraining(uint64_t log_bytes, bool times) {
+  g_times.store(times);
   g_log_limit.store(log_bytes == 0 ? UINT64_MAX : log_bytes);
   g_ended.store(false);
   g_training.store(true);
@@ -151,6 +153,8 @@ void StartTraining(uint64_t log_bytes) {
 void StopTraining() { g_training.store(false); }
 
 bool IsTraining() { return g_training.load(std::memory_order_relaxed); }
+
+bool LogsTimes() { return g_times.load(std::memory_order_relaxed) && IsTraining(); }
 
 bool HasTrainingEnded() { return g_ended.load(std::memory_order_relaxed); }
 
@@ -178,11 +182,34 @@ void AppendEntrySlowly(const uint64_t* words) {
   AppendLog(*state, words, kEntryWords);
 }
 
+// Who only computes is of interest too: its log is kept as if it had waited.
+void AppendTimedEntry(const uint64_t* words) {
+  ThreadState* state = ThisThread();
+  if (state == nullptr || state->in_runtime) return;
+  state->saw_wait = true;
+  const uint64_t timed[] = {TimeWord(MonotonicNs()), words[0], words[1]};
+  AppendLog(*state, timed, 1 + kEntryWords);
+}
+
+void LogCallPlace(uint64_t sp, uint64_t site) {
+  ThreadState* state = LogsTimes() ? ThisThread() : nullptr;
+  if (state == nullptr || state->in_runtime) return;
+  const uint64_t now_ns = MonotonicNs();
+  const uint64_t words[] = {TimeWord(now_ns), LogWord(wire::LogKind::kPlace, 0, sp >> 4), site};
+  AppendLog(*state, words, 3);
+  FlushLogIfOld(*state, now_ns);
+}
+
+// With times, whose system calls these were is told in the next buffer.
 void FlushLog(ThreadState& state) {
   if (state.log == nullptr || t_log.end == nullptr) return;
   const QuietHere quiet(state);
+  const uint64_t begin_ns = LogsTimes() ? MonotonicNs() : 0;
   WriteOut(state, t_log.next);
   t_log.next = state.log;
+  if (begin_ns == 0) return;
+  const uint64_t words[] = {LogWord(wire::LogKind::kOwnWork, 0, 0), begin_ns, MonotonicNs()};
+  for (const uint64_t word : words) *t_log.next++ = word;
 }
 
 void FlushLogIfOld(ThreadState& state, uint64_t now_ns) {
@@ -200,8 +227,13 @@ void EndLog(ThreadState& state) {
   state.log_file.Close();
 }
 
+// With times, whatever this thread calls from here on is the runtime's, or not logged.
 void EndAllLogs() {
   const long pid = RawGetPid();
+  if (ThreadState* own = LogsTimes() ? KnownThread() : nullptr; own != nullptr) {
+    const uint64_t words[] = {LogWord(wire::LogKind::kOwnWork, 0, 0), MonotonicNs(), INT64_MAX};
+    AppendLog(*own, words, 3);
+  }
   ForEachThread([&](ThreadState& state) {
     const uint32_t tid = state.tid.load(std::memory_order_acquire);
     if (!state.saw_wait || state.log == nullptr) return;

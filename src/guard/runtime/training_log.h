@@ -25,6 +25,10 @@ constexpr uint64_t LogWord(wire::LogKind kind, uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(kind) << 60 | (a & 0xfffff) << 40 | (b & 0xff'ffff'ffff);
 }
 
+constexpr uint64_t TimeWord(uint64_t ns) {
+  return static_cast<uint64_t>(wire::LogKind::kTime) << 60 | (ns & 0xfff'ffff'ffff'ffff);
+}
+
 // As long as it lives the runtime works for its own thread, which was not in it:
 // functions of the C library that are called meanwhile are no part of the program,
 // and are not logged.
@@ -40,10 +44,12 @@ class UnloggedWork {
   uint64_t* end_;
 };
 
-// Entries are logged, up to so many bytes of the process.
-void StartTraining(uint64_t log_bytes);
+// Entries are logged, up to so many bytes of the process; with `times`, each with its
+// time, and of the detoured calls only where they were made.
+void StartTraining(uint64_t log_bytes, bool times);
 void StopTraining();
 bool IsTraining();
+bool LogsTimes();
 // The bound was reached: the entries are to be unpatched.
 bool HasTrainingEnded();
 
@@ -52,6 +58,13 @@ void AppendLog(ThreadState& state, const uint64_t* words, uint32_t count);
 
 // What a full buffer, or a thread without one, does with an entry's record.
 void AppendEntrySlowly(const uint64_t* words);
+
+// An entry's record with its time.
+void AppendTimedEntry(const uint64_t* words);
+
+// The same for a detoured call, which has no entry of its own; nothing unless
+// LogsTimes().
+void LogCallPlace(uint64_t sp, uint64_t site);
 
 // At a wait: culprit reads the logs while the program runs.
 void FlushLogIfOld(ThreadState& state, uint64_t now_ns);

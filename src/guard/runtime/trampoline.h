@@ -45,6 +45,7 @@ struct SlotLayout {
   int64_t slot_offset = 0;  // of the thread's slot pointer from the thread pointer
   uint32_t base_sp_offset = 0;
   uint32_t contexts_offset = 0;
+  uint32_t hits_offset = 0;  // 0: guards have no inline contexts
 };
 
 struct EntryPatch {

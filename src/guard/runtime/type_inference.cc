@@ -7,7 +7,8 @@
 namespace culprit::guard::runtime {
 namespace {
 
-constexpr uint64_t kMillion = 1'000'000;
+constexpr uint32_t kMillion = 1'000'000;
+constexpr uint32_t kBelievedPpm = 700'000;
 
 bool IsCandidate(const wire::PlanType& type, const UnitIdentity& unit) {
   return type.loop == unit.loop && type.kind == unit.kind;
@@ -82,9 +83,13 @@ TypeVerdict InferTypeCached(const LoadedPlan& plan, const UnitIdentity& unit, Th
 }
 
 uint64_t ThresholdNs(const PlanView& plan, const TypeVerdict& verdict) {
-  const uint64_t threshold = verdict.type == wire::kUnknown
-                                 ? plan.header().unknown_ns
-                                 : plan.types()[verdict.type].threshold_ns;
+  uint64_t threshold = plan.header().unknown_ns;
+  if (verdict.type != wire::kUnknown) {
+    const uint64_t of_type = plan.types()[verdict.type].threshold_ns;
+    // A type that is hardly believed must not alarm sooner than none.
+    const bool believed = verdict.similarity_ppm >= kBelievedPpm || of_type == 0;
+    threshold = believed ? of_type : std::max(threshold, of_type);
+  }
   // None: not known (while calibrating), or not wanted.
   if (threshold == 0) return UINT64_MAX;
   return std::max(threshold, plan.header().floor_ns);
@@ -99,7 +104,7 @@ uint64_t LargestPossibleThresholdNs(const PlanView& plan, const UnitIdentity& un
     for (uint32_t word = 0; word < wire::kContextWords; ++word) {
       contains = contains && (unit.contexts[word] & ~type.contexts[word]) == 0;
     }
-    if (contains) largest = std::max(largest, ThresholdNs(plan, {i, 0}));
+    if (contains) largest = std::max(largest, ThresholdNs(plan, {i, kMillion}));
   }
   return largest != 0 ? largest : ThresholdNs(plan, {});
 }

@@ -92,6 +92,16 @@ TEST(TypeInference, WhatIsLikeNoTypeIsUnknown) {
   EXPECT_EQ(Infer(plan, 5, 1, Bits({1, 2})).type, wire::kUnknown);
 }
 
+TEST(TypeInference, ATypeHardlyBelievedNeverAlarmsSoonerThanNone) {
+  TypePlan plan;
+  plan.header().unknown_ns = 99;
+  plan.Add(1, 0, 10, Bits({1}));
+  plan.Add(1, 0, 300, Bits({2}));
+  EXPECT_EQ(ThresholdNs(plan.View(), {0, 699'999}), 99u);
+  EXPECT_EQ(ThresholdNs(plan.View(), {0, 700'000}), 10u);
+  EXPECT_EQ(ThresholdNs(plan.View(), {1, 500'000}), 300u);
+}
+
 TEST(TypeInference, ThresholdsNeverLieBelowTheFloor) {
   TypePlan plan;
   plan.header().floor_ns = 50;

@@ -16,6 +16,7 @@ uint64_t Gained(uint64_t now, uint64_t before) { return now > before ? now - bef
 UnitTime TimeSince(ThreadState& state, const ThreadTimes& begin, uint64_t wall_ns) {
   ThreadTimes now;
   ReadThreadTimes(state, now);
+  state.at_end = now;
   UnitTime time;
   time.wall_ns = wall_ns;
   time.run_delay_ns = std::min(wall_ns, Gained(now.run_delay_ns, begin.run_delay_ns));

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 
+#include "guard/runtime/loop_head.h"
 #include "guard/runtime/process.h"
 #include "guard/runtime/sample_batch.h"
 #include "guard/runtime/session.h"
 #include "guard/runtime/thread_times.h"
 #include "guard/runtime/type_inference.h"
 #include "guard/runtime/unit_clock.h"
+#include "guard/runtime/unit_cut.h"
 #include "guard/runtime/unit_time.h"
 
 namespace culprit::guard::runtime {
@@ -16,39 +18,25 @@ namespace {
 
 using wire::UnitKind;
 
-// Thread times are read when units took so long since the last time...
-constexpr uint64_t kUnreadNs = 1'000'000;
-// ...but for a while after a unit that looked slow, when they are so old...
-constexpr uint64_t kExactForNs = 1'000'000'000;
-constexpr uint64_t kExactTimesNs = 1'000'000;
-constexpr uint64_t kCalibrateTimesNs = 100'000;  // ...and so while calibrating
+// Thread times are read when iterations took so much CPU time since the last time:
+// a reading costs some 1.5 us, so less than 0.1 % of it...
+constexpr uint64_t kUnreadNs = 2'000'000;
+// ...of which so much more may be wall time, while units wait or have no CPU...
+constexpr uint64_t kMaxStretch = 16;
+constexpr uint64_t kCalibrateTimesNs = 100'000;  // ...and when they are so old while calibrating
 constexpr uint64_t kClocksNs = 1'000'000'000;    // ticks and the clock drift apart
+constexpr uint64_t kInterruptedNs = 100'000;     // a reading takes less, if nothing comes between
 constexpr uint64_t kNever = UINT64_MAX;
 constexpr uint64_t kAskAgainNs = 100'000;  // not sooner, whether a unit is too slow
 // A unit that was made to wait for a CPU took at least a time slice of another.
 constexpr uint64_t kShortNs = 20'000;
 
-// Keeps culprit from reading a slot that is being changed.
-class SlotChange {
- public:
-  explicit SlotChange(wire::UnitSlot& slot) : slot_(slot) { Step(); }
-  ~SlotChange() { Step(); }
-
- private:
-  void Step() {
-    std::atomic_thread_fence(std::memory_order_release);
-    slot_.sequence.store(slot_.sequence.load(std::memory_order_relaxed) + 1,
-                         std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-  }
-  wire::UnitSlot& slot_;
-};
-
 UnitKind KindOf(const wire::UnitSlot& slot) { return static_cast<UnitKind>(slot.kind); }
 
-uint64_t Saturated(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
-
-uint64_t Times(uint64_t a, uint32_t n) { return a > UINT64_MAX / n ? UINT64_MAX : a * n; }
+uint64_t Times(uint64_t a, uint32_t n) {
+  uint64_t product = 0;
+  return __builtin_mul_overflow(a, uint64_t{n}, &product) ? UINT64_MAX : product;
+}
 
 // A tail's time is that of all ready events, any other unit's of one.
 uint32_t EventsOf(const wire::UnitSlot& slot) {
@@ -61,62 +49,84 @@ UnitTime PerEvent(UnitTime time, uint32_t events) {
           .cpu_ns = time.cpu_ns / events};
 }
 
+// What iterations took since the thread's times were read.
+uint64_t UnreadTicks(const ThreadState& state, uint64_t now) {
+  return state.unread_ticks + (now - state.unread_from_ticks);
+}
+
 // Run delay comes about while a thread is in a unit or about to begin one, so what
 // units took since the last reading, not its age, bounds how wrong it is; and a
 // thread of a pool that works once in a while is not made to pay at every unit.
 bool AreTimesOld(const ThreadState& state, const LoadedPlan& plan, uint64_t now) {
   if (state.at_begin.read_ticks == 0) return true;
-  const uint64_t age = now - state.at_begin.read_ticks;
-  if (plan.mode == wire::Mode::kCalibrate) return age >= TicksOfNs(kCalibrateTimesNs);
-  if (now < state.exact_until_ticks) return age >= TicksOfNs(kExactTimesNs);
-  return state.unread_ticks >= TicksOfNs(kUnreadNs);
+  if (plan.mode == wire::Mode::kCalibrate) {
+    return now - state.at_begin.read_ticks >= TicksOfNs(kCalibrateTimesNs);
+  }
+  return UnreadTicks(state, now) >= state.read_after_ticks;
 }
 
-void RefreshTimes(ThreadState& state, const LoadedPlan& plan, uint64_t now) {
-  ThreadTimes& times = state.at_begin;
-  if (AreTimesOld(state, plan, now)) {
-    ReadThreadTimes(state, times);
-    state.unread_ticks = 0;
-  } else if (now - times.read_ticks >= TicksOfNs(kClocksNs)) {
-    times.read_ticks = ReadTicks();
-    times.read_ns = MonotonicNs();
-  } else {
-    return;
-  }
+// When the next reading is due, if units go on from now.
+void SetRefresh(ThreadState& state, uint64_t now) {
+  const uint64_t unread = UnreadTicks(state, now);
+  const uint64_t left = state.read_after_ticks - std::min(unread, state.read_after_ticks);
+  state.refresh_ticks = std::min(now + left, state.clocks_until_ticks);
+}
+
+void PublishTimes(ThreadState& state) {
+  state.clocks_until_ticks = state.at_begin.read_ticks + TicksOfNs(kClocksNs);
+  state.times_moved = true;
   const SlotChange change(*state.slot);
-  state.slot->delay_ns = times.run_delay_ns;
-  state.slot->delay_ticks = times.read_ticks;
-  state.slot->read_ns = times.read_ns;
+  state.slot->delay_ns = state.at_begin.run_delay_ns;
+  state.slot->delay_ticks = state.at_begin.read_ticks;
+  state.slot->read_ns = state.at_begin.read_ns;
   PublishUnits(state);
 }
 
-// What must have passed before anything of this unit or iteration can be too slow.
-uint64_t DeadlineOf(const LoadedPlan& plan, const ThreadState& state, uint64_t begin) {
-  const wire::UnitSlot& slot = *state.slot;
-  uint64_t allowed = Times(plan.loops[slot.loop].smallest_ticks[slot.kind], EventsOf(slot));
-  if (KindOf(slot) == UnitKind::kTail) allowed -= std::min(allowed, state.tail_ticks);
-  uint64_t deadline = Saturated(begin, allowed);
-  if (plan.iteration_ticks != 0) {
-    deadline = std::min(
-        deadline, Saturated(slot.iteration_ticks, plan.iteration_ticks * std::max(slot.ready, 1u)));
+// The reading is the one that what comes next is measured from. Where units mostly
+// wait, by their own doing or for a CPU, the next one may come later.
+void AdoptTimes(ThreadState& state, const ThreadTimes& times) {
+  uint64_t stretch = 1;
+  if (state.at_begin.read_ticks != 0) {
+    const uint64_t took_ns = NsOfTicks(UnreadTicks(state, times.read_ticks));
+    const uint64_t cpu_ns = std::max<uint64_t>(times.cpu_ns - state.at_begin.cpu_ns, 1);
+    stretch = std::clamp<uint64_t>(took_ns / cpu_ns, 1, kMaxStretch);
   }
-  return deadline;
+  state.at_begin = times;
+  state.read_after_ticks = TicksOfNs(kUnreadNs * stretch);
+  state.unread_ticks = 0;
+  state.unread_from_ticks = times.read_ticks;
+  PublishTimes(state);
+  SetRefresh(state, times.read_ticks);
 }
 
-void SetContexts(wire::UnitSlot& slot, const uint64_t* contexts) {
-  for (uint32_t i = 0; i < wire::kContextWords; ++i) {
-    slot.contexts[i] = contexts == nullptr ? 0 : contexts[i];
+// True: that took some time.
+bool RefreshTimes(ThreadState& state, const LoadedPlan& plan, uint64_t now) {
+  if (AreTimesOld(state, plan, now)) {
+    ThreadTimes times = state.at_begin;
+    // A thread that lost its CPU meanwhile would have that delay taken for the unit's.
+    for (int tries = 0; tries < 3; ++tries) {
+      ReadThreadTimes(state, times);
+      if (ReadTicks() - times.read_ticks < TicksOfNs(kInterruptedNs)) break;
+    }
+    AdoptTimes(state, times);
+    return true;
   }
+  if (now < state.clocks_until_ticks) return false;
+  state.at_begin.read_ticks = ReadTicks();
+  state.at_begin.read_ns = MonotonicNs();
+  PublishTimes(state);
+  return true;
 }
 
 void BeginUnit(ThreadState& state, const LoadedPlan& plan, UnitKind kind, const uint64_t* contexts,
                uint64_t now) {
   wire::UnitSlot& slot = *state.slot;
-  slot.kind = static_cast<uint32_t>(kind);
-  slot.begin_ticks = now;
-  SetContexts(slot, contexts);
-  slot.deadline_ticks = DeadlineOf(plan, state, now);
-  slot.overdue_ticks = slot.deadline_ticks;
+  if (contexts == nullptr) {
+    ClearWords(slot.contexts, wire::kContextWords);
+  } else {
+    CopyWords(contexts, slot.contexts, wire::kContextWords);
+  }
+  BeginPart(state, slot, kind, now);
   state.own_ticks = 0;
   state.told = kind == UnitKind::kTail && state.tail_told;
   if (plan.view.header().hit_counting != 0) {
@@ -143,11 +153,13 @@ UnitIdentity IdentityOf(const wire::UnitSlot& slot) {
   return {.loop = slot.loop, .kind = slot.kind, .contexts = slot.contexts};
 }
 
-bool WantsSample(ThreadState& state, const LoadedPlan& plan) {
+// One more unit. True: it is a sample.
+bool CountUnit(ThreadState& state, const LoadedPlan& plan) {
+  ++state.slot->units;
   if (plan.mode == wire::Mode::kCalibrate) return true;
   const uint32_t every = plan.view.header().sample_every;
-  if (every == 0 || ++state.units_to_sample < every) return false;
-  state.units_to_sample = 0;
+  if (every == 0 || --state.until_sample != 0) return false;
+  state.until_sample = every;
   return true;
 }
 
@@ -185,19 +197,17 @@ void EndUnit(ThreadState& state, const LoadedPlan& plan, const EndedUnit& unit,
              const ReportPlace& place) {
   wire::UnitSlot& slot = *state.slot;
   const uint32_t events = EventsOf(slot);
-  ++slot.units;
-  ++state.unpublished_units;
-  state.unread_ticks += unit.ticks;
+  const bool sampled = CountUnit(state, plan);
   const bool suspicious = unit.ticks / events >= plan.loops[slot.loop].smallest_ticks[slot.kind];
-  const bool sampled = WantsSample(state, plan);
   if (!suspicious && !sampled && !unit.told) return;
   const TypeVerdict verdict = InferTypeCached(plan, IdentityOf(slot), state);
   const uint64_t wall_ns = NsOfTicks(unit.ticks);
   UnitTime time = {.wall_ns = wall_ns};
-  if (suspicious) state.exact_until_ticks = ReadTicks() + TicksOfNs(kExactForNs);
   if (suspicious || unit.told ||
       (plan.mode == wire::Mode::kCalibrate && wall_ns / events > kShortNs)) {
     time = TimeOf(state, wall_ns);
+    // A unit that looks slow was perhaps only without a CPU, and so may the next be.
+    if (plan.mode == wire::Mode::kGuard) AdoptTimes(state, state.at_end);
   }
   if (sampled) MakeSample(state, verdict, PerEvent(time, events), unit.begin_ns);
   const uint64_t threshold_ns = Times(ThresholdNs(plan.view, verdict), events);
@@ -207,7 +217,7 @@ void EndUnit(ThreadState& state, const LoadedPlan& plan, const EndedUnit& unit,
   wire::Violation violation = {};
   FillViolation(slot, verdict, time, threshold_ns, violation);
   violation.begin_ns = unit.begin_ns;
-  if (unit.told) return ReportEndOfRunning(state, violation, slow);
+  if (unit.told) return ReportEndOfRunning(state, violation, AtEnd(place), slow);
   violation.flags |= wire::Violation::kStackFromSite;
   ReportViolation(state, plan, violation, AtEnd(place));
 }
@@ -238,6 +248,7 @@ bool IsLongPart(const LoadedPlan& plan, const wire::UnitSlot& slot, uint64_t tic
 void EndPart(ThreadState& state, const LoadedPlan& plan, uint64_t now, const ReportPlace& place) {
   wire::UnitSlot& slot = *state.slot;
   const uint64_t elapsed = ElapsedTicks(state, now);
+  state.loud = true;
   state.iteration_own_ticks += state.own_ticks;
   if (KindOf(slot) != UnitKind::kTail) {
     const EndedUnit unit = {.ticks = elapsed, .begin_ns = UnitBeginNs(state), .told = state.told};
@@ -246,19 +257,20 @@ void EndPart(ThreadState& state, const LoadedPlan& plan, uint64_t now, const Rep
   state.tail_ticks += elapsed;
   state.tail_told = state.told;
   if (IsLongPart(plan, slot, elapsed)) MeasureTailPart(state, NsOfTicks(elapsed));
-  std::copy(slot.contexts, slot.contexts + wire::kContextWords, state.tail_contexts);
+  CopyWords(slot.contexts, state.tail_contexts, wire::kContextWords);
 }
 
 void EndTail(ThreadState& state, const LoadedPlan& plan, const ReportPlace& place) {
   wire::UnitSlot& slot = *state.slot;
   slot.kind = static_cast<uint32_t>(UnitKind::kTail);
-  SetContexts(slot, state.tail_contexts);
+  CopyWords(state.tail_contexts, slot.contexts, wire::kContextWords);
   const EndedUnit tail = {
       .ticks = state.tail_ticks, .begin_ns = IterationBeginNs(state), .told = state.tail_told};
   EndUnit(state, plan, tail, place);
 }
 
-// All of the iteration, per ready event: what no single unit shows.
+// All of an iteration that was cut, per ready event: what no single unit shows. (One
+// that was not is a unit itself, with the threshold of its type.)
 void CheckIteration(ThreadState& state, const LoadedPlan& plan, uint64_t now,
                     const ReportPlace& place) {
   wire::UnitSlot& slot = *state.slot;
@@ -285,14 +297,54 @@ void CheckIteration(ThreadState& state, const LoadedPlan& plan, uint64_t now,
   ReportViolation(state, plan, violation, place);
 }
 
-void EndIteration(ThreadState& state, const LoadedPlan& plan, const ReportPlace& place) {
-  const uint64_t now = ReadTicks();
+void EndIteration(ThreadState& state, const LoadedPlan& plan, uint64_t now,
+                  const ReportPlace& place) {
   t_unit = nullptr;
+  state.unread_ticks = UnreadTicks(state, now);
+  state.unread_from_ticks = now;
   EndPart(state, plan, now, place);
   const bool has_tail = plan.loops[state.slot->loop].has_handlers;
-  if (has_tail) EndTail(state, plan, place);
-  if (has_tail || plan.iteration_ticks != 0) CheckIteration(state, plan, now, place);
-  FlushSamplesBeforeWait(state, now);
+  if (!has_tail) return;
+  EndTail(state, plan, place);
+  CheckIteration(state, plan, now, place);
+}
+
+// What only the long way leaves behind.
+void ForgetIteration(ThreadState& state) {
+  state.loud = false;
+  state.own_ticks = 0;
+  state.iteration_own_ticks = 0;
+  state.tail_time = {};
+  state.told = false;
+  state.tail_told = false;
+  state.iteration_reported = false;
+}
+
+// The thread is in another loop than before, or under another plan.
+bool EnterLoop(ThreadState& state, const LoadedPlan& plan, const SiteRule& site, uint64_t sp) {
+  if (!EnsureSlot(state) || site.loop >= plan.loops.size()) return false;
+  if (state.plan != &plan) {
+    const wire::PlanHeader& header = plan.view.header();
+    const uint32_t every = header.sample_every;
+    if (every == 0) state.until_sample = kNever;
+    if (every != 0 && state.until_sample - 1 >= every) state.until_sample = every;
+    state.calibrates = plan.mode == wire::Mode::kCalibrate;
+    state.counts_hits = header.hit_counting != 0;
+    state.iteration_allowed_ticks = plan.iteration_ticks;
+    state.context_words = std::min(header.context_bits / 64 + 1, wire::kContextWords);
+    ClearWords(state.slot->contexts, wire::kContextWords);
+    ClearWords(state.tail_contexts, wire::kContextWords);
+  }
+  state.plan = &plan;
+  state.head = &site;
+  state.head_sp = sp;
+  state.head_site = site.return_address;
+  state.head_call = site.call;
+  state.limits = plan.loops[site.loop];
+  state.slot->loop = site.loop;
+  state.slot->base_sp = BaseOf(site, sp);
+  ForgetIteration(state);
+  return true;
 }
 
 }  // namespace
@@ -300,49 +352,70 @@ void EndIteration(ThreadState& state, const LoadedPlan& plan, const ReportPlace&
 void DropUnit(ThreadState& state) {
   t_unit = nullptr;
   state.plan = nullptr;
+  state.quiet_until_ticks = 0;
   if (state.slot == nullptr || state.slot->begin_ticks == 0) return;
   const SlotChange change(*state.slot);
   state.slot->begin_ticks = 0;
 }
 
-bool EnterLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& site, uint64_t sp) {
-  const uint64_t base_sp = (sp & ~uint64_t{15}) + static_cast<uint64_t>(int64_t{site.base_offset});
-  if (state.plan == &plan && base_sp < state.slot->base_sp) return false;
-  if (state.plan == &plan && state.slot->begin_ticks != 0 && base_sp == state.slot->base_sp &&
-      site.loop == state.slot->loop) {
-    EndIteration(state, plan, {.entry_sp = sp});
+bool EnterLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& site, uint64_t sp,
+                   uint64_t now) {
+  if ((site.flags & wire::PlanSite::kHandOver) != 0) {
+    DropUnit(state);
+    return false;
   }
-  if (state.slot != nullptr && state.slot->begin_ticks != 0) {
+  wire::UnitSlot* slot = state.slot;
+  if (slot == nullptr || slot->begin_ticks == 0) return true;
+  const bool own =
+      state.plan == &plan && BaseOf(site, sp) == slot->base_sp && site.loop == slot->loop;
+  if (!own || !EndQuietly(state, now)) {
+    if (own) EndIteration(state, plan, now, {.entry_sp = sp});
     t_unit = nullptr;
-    const SlotChange change(*state.slot);
-    state.slot->begin_ticks = 0;
+    state.quiet_until_ticks = 0;
+    const SlotChange change(*slot);
+    slot->begin_ticks = 0;
   }
+  if (state.sample_count != 0) FlushSamplesBeforeWait(state, now);
   return true;
 }
 
 void LeaveLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& site, uint64_t sp,
                    uint32_t ready) {
-  if (!EnsureSlot(state) || site.loop >= plan.loops.size()) return;
-  wire::UnitSlot& slot = *state.slot;
-  state.plan = &plan;
-  slot.base_sp = (sp & ~uint64_t{15}) + static_cast<uint64_t>(int64_t{site.base_offset});
+  const bool same = state.plan == &plan && state.head == &site && state.head_sp == sp;
+  if (!same && !EnterLoop(state, plan, site, sp)) return;
   if (ready == 0) return;
-  RefreshTimes(state, plan, ReadTicks());
-  state.at_iteration_begin = state.at_begin;
+  wire::UnitSlot& slot = *state.slot;
+  if (state.loud) ForgetIteration(state);
+  uint64_t now = ReadTicks();
+  state.unread_from_ticks = now;
+  if (state.calibrates || state.unread_ticks >= state.read_after_ticks ||
+      now >= state.clocks_until_ticks || state.times_moved) {
+    if (RefreshTimes(state, plan, now)) now = ReadTicks();
+    state.at_iteration_begin = state.at_begin;
+    state.times_moved = false;
+  }
+  SetRefresh(state, now);
+  state.loud = state.calibrates;
+  state.iteration_deadline_ticks = kNever;
+  const bool has_handlers = state.limits.has_handlers;
+  state.tail_ticks = 0;
+  if (has_handlers) {
+    if (state.iteration_allowed_ticks != 0) {
+      state.iteration_deadline_ticks = Saturated(now, Times(state.iteration_allowed_ticks, ready));
+    }
+    state.tail_allowed_ticks =
+        Times(state.limits.smallest_ticks[static_cast<uint32_t>(UnitKind::kTail)], ready);
+    ClearWords(state.tail_contexts, state.context_words);
+  }
+  if (state.counts_hits) {
+    std::fill(std::begin(state.context_hits), std::end(state.context_hits), 0);
+  }
   const SlotChange change(slot);
-  slot.loop = site.loop;
   slot.ready = ready;
   slot.done = 0;
-  state.tail_ticks = 0;
-  state.tail_time = {};
-  state.tail_told = false;
-  state.iteration_own_ticks = 0;
-  state.iteration_reported = false;
-  std::fill(std::begin(state.tail_contexts), std::end(state.tail_contexts), 0);
-  const bool has_handlers = plan.loops[site.loop].has_handlers;
-  const uint64_t now = ReadTicks();
   slot.iteration_ticks = now;
-  BeginUnit(state, plan, has_handlers ? UnitKind::kTail : UnitKind::kIteration, nullptr, now);
+  ClearWords(slot.contexts, state.context_words);
+  BeginPart(state, slot, has_handlers ? UnitKind::kTail : UnitKind::kIteration, now);
   t_unit = &slot;
 }
 
@@ -363,8 +436,7 @@ void CrossBoundary(ThreadState& state, const GuardRecord& guard, const ContextRu
     return;
   }
   ++slot.done;
-  const bool command = (guard.flags & wire::PlanFunction::kCommand) != 0;
-  BeginUnit(state, *plan, command ? UnitKind::kCommand : UnitKind::kHandler, nullptr, ReadTicks());
+  BeginUnit(state, *plan, KindBegunBy(guard), nullptr, ReadTicks());
 }
 
 void PassDeadline(ThreadState& state, const ReportPlace& place) {
@@ -372,6 +444,8 @@ void PassDeadline(ThreadState& state, const ReportPlace& place) {
   wire::UnitSlot& slot = *state.slot;
   const uint64_t begin = ReadTicks();
   slot.deadline_ticks = kNever;
+  state.loud = true;
+  state.quiet_until_ticks = 0;
   if (plan == nullptr || plan->mode != wire::Mode::kGuard || state.told) return;
   const bool is_tail = KindOf(slot) == UnitKind::kTail;
   const uint64_t possible_ns =

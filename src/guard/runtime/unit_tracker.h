@@ -7,7 +7,7 @@
 // one unit whose time is divided by the ready events.
 //
 // A unit that ends below the smallest threshold that it could have costs a
-// comparison. Above it: run delay is taken off, the type inferred, and a
+// comparison (unit_cut.h). Above it: run delay is taken off, the type inferred, and a
 // violation reported, once per unit. A unit that began under one plan and ends
 // under another is dropped.
 //
@@ -22,10 +22,10 @@
 
 namespace culprit::guard::runtime {
 
-// The wait at the head of the loop is entered with the stack pointer `sp` (of the
-// call, as the log has it). False: it lies deeper than the thread's base, and is
-// an ordinary wait of the unit.
-bool EnterLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& site, uint64_t sp);
+// The wait at the head of a loop (loop_head.h) is entered with the stack pointer
+// `sp` (of the call, as the log has it). False: nothing begins with its return.
+bool EnterLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& site, uint64_t sp,
+                   uint64_t now);
 
 // It returns with so many ready events (0: nothing begins).
 void LeaveLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& site, uint64_t sp,

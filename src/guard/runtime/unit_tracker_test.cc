@@ -12,6 +12,7 @@
 #include "guard/runtime/process.h"
 #include "guard/runtime/sample_batch.h"
 #include "guard/runtime/unit_clock.h"
+#include "guard/runtime/unit_cut.h"
 
 namespace culprit::guard::runtime {
 namespace {
@@ -81,7 +82,7 @@ class UnitTracker : public testing::Test {
     plan_.loops = {&limits_, 1};
   }
   void Begin(uint32_t ready) { LeaveLoopWait(*state_, plan_, kSite, kSp, ready); }
-  void End() { EXPECT_TRUE(EnterLoopWait(*state_, plan_, kSite, kSp)); }
+  void End() { EXPECT_TRUE(EnterLoopWait(*state_, plan_, kSite, kSp, ReadTicks())); }
   void HitGuard() { PassDeadline(*state_, {.entry_sp = kSp, .return_address = 2, .entry = 1}); }
 
   std::vector<const wire::Cell*> Records(wire::RecordKind kind) const {
@@ -146,7 +147,7 @@ TEST_F(UnitTracker, AUnitPastItsDeadlineIsToldAtOnceAndOnceMoreAtItsEnd) {
   const wire::Violation& end = Violation(1);
   EXPECT_EQ(first.flags, wire::Violation::kStillRunning);
   EXPECT_GT(first.frames, 0u);
-  EXPECT_EQ(end.flags, wire::Violation::kEndOfRunning);
+  EXPECT_EQ(end.flags, wire::Violation::kEndOfRunning | wire::Violation::kStackFromSite);
   EXPECT_EQ(end.begin_ns, first.begin_ns);
   EXPECT_EQ(end.type, 0u) << "by all that it did";
   EXPECT_GE(end.wall_ns, 25 * kMs);
@@ -165,7 +166,7 @@ TEST_F(UnitTracker, AUnitThatKeepsItsThresholdInTheEndIsNoViolation) {
   slot_.contexts[0] = Bits({1, 2, 3, 4});
   End();
   ASSERT_EQ(Records(wire::RecordKind::kViolation).size(), 2u) << "culprit must take it back";
-  EXPECT_EQ(Violation(1).flags, wire::Violation::kEndOfRunning);
+  EXPECT_EQ(Violation(1).flags, wire::Violation::kEndOfRunning | wire::Violation::kStackFromSite);
   EXPECT_EQ(Violation(1).type, 1u);
   EXPECT_EQ(Violation(1).threshold_ns, kHourNs);
   EXPECT_EQ(header_.violations.load(), 0u);
@@ -194,7 +195,7 @@ TEST_F(UnitTracker, AUnitThatWasToldOfStaysOverdue) {
   EXPECT_LT(slot_.overdue_ticks, ReadTicks()) << "culprit goes on to look at it";
 }
 
-TEST_F(UnitTracker, ReadsThreadTimesByWhatUnitsTookAndOftenAfterASlowOne) {
+TEST_F(UnitTracker, ReadsThreadTimesByWhatUnitsTook) {
   AddType(wire::UnitKind::kIteration, kHourNs, 0);
   MakePlan();
   Begin(1);
@@ -211,17 +212,96 @@ TEST_F(UnitTracker, ReadsThreadTimesByWhatUnitsTookAndOftenAfterASlowOne) {
   EXPECT_EQ(state_->at_begin.cpu_ns, 1u) << "a thread that mostly waits reads nothing";
   EXPECT_EQ(slot_.read_ns, state_->at_begin.read_ns);
   End();
-  state_->unread_ticks = TicksOfNs(2 * kMs);
+  state_->unread_ticks = state_->read_after_ticks;
   Begin(1);
   EXPECT_NE(state_->at_begin.cpu_ns, 1u);
   EXPECT_EQ(state_->unread_ticks, 0u);
   End();
-  state_->at_begin.cpu_ns = 1;
-  state_->exact_until_ticks = UINT64_MAX;
-  usleep(2000);
+}
+
+TEST_F(UnitTracker, ReadsThreadTimesMoreSeldomWhereUnitsMostlyWait) {
+  AddType(wire::UnitKind::kIteration, kHourNs, 0);
+  MakePlan();
   Begin(1);
-  EXPECT_NE(state_->at_begin.cpu_ns, 1u);
+  const uint64_t busy = state_->read_after_ticks;
+  usleep(20'000);
   End();
+  Begin(1);
+  EXPECT_GT(state_->read_after_ticks, busy);
+  EXPECT_LE(state_->read_after_ticks, 17 * busy);
+  End();
+}
+
+TEST_F(UnitTracker, TheTimesReadAtTheEndOfASlowUnitAreWhereTheNextBegins) {
+  AddType(wire::UnitKind::kIteration, kMs, 0);
+  MakePlan();
+  Begin(1);
+  const uint64_t first = state_->at_begin.read_ticks;
+  usleep(5'000);
+  End();
+  const uint64_t at_end = state_->at_begin.read_ticks;
+  EXPECT_GT(at_end, first);
+  Begin(1);
+  EXPECT_EQ(state_->at_begin.read_ticks, at_end);
+  EXPECT_EQ(state_->at_iteration_begin.read_ticks, at_end);
+  End();
+}
+
+TEST_F(UnitTracker, QuietPartsAreCutAndCountedWithoutALook) {
+  AddType(wire::UnitKind::kHandler, kHourNs, Bits({1}));
+  AddType(wire::UnitKind::kTail, kHourNs, 0);
+  MakePlan();
+  GuardRecord handler = {};
+  handler.flags = wire::PlanFunction::kHandler;
+  const ContextRule begins = {0, wire::PlanContext::kBoundary, 1, 0};
+  const ContextRule ends = {0, wire::PlanContext::kTail, 2, 0};
+  Begin(2);
+  EXPECT_EQ(slot_.kind, static_cast<uint32_t>(wire::UnitKind::kTail));
+  slot_.contexts[0] = Bits({5});
+  EXPECT_TRUE(CutQuietly(*state_, handler, begins, ReadTicks()));
+  EXPECT_EQ(slot_.kind, static_cast<uint32_t>(wire::UnitKind::kHandler));
+  EXPECT_EQ(slot_.contexts[0], 0u);
+  EXPECT_EQ(slot_.units, 0u) << "the tail goes on later";
+  EXPECT_TRUE(CutQuietly(*state_, handler, begins, ReadTicks()));
+  EXPECT_EQ(slot_.done, 2u);
+  EXPECT_TRUE(CutQuietly(*state_, handler, ends, ReadTicks()));
+  EXPECT_EQ(slot_.kind, static_cast<uint32_t>(wire::UnitKind::kTail));
+  EXPECT_EQ(slot_.contexts[0], Bits({5})) << "the tail's own";
+  End();
+  EXPECT_EQ(slot_.units, 3u) << "two handlers and the tail";
+  EXPECT_EQ(slot_.begin_ticks, 0u);
+  EXPECT_EQ(slot_.sequence.load() % 2, 0u);
+  EXPECT_EQ(ring_.head.load(), 0u);
+  Begin(1);
+  const uint64_t units = slot_.units;
+  EXPECT_FALSE(CutQuietly(*state_, handler, begins, state_->quiet_until_ticks));
+  EXPECT_EQ(slot_.done, 0u) << "the long way is due, and nothing was changed";
+  EXPECT_EQ(slot_.units, units);
+  End();
+}
+
+TEST_F(UnitTracker, OneUnitInSoManyIsASample) {
+  AddType(wire::UnitKind::kIteration, kHourNs, 0);
+  MakePlan(5);
+  for (int i = 0; i < 50; ++i) {
+    Begin(1);
+    End();
+  }
+  FlushSamples(*state_);
+  uint32_t samples = 0;
+  for (const wire::Cell* cell : Records(wire::RecordKind::kSamples)) samples += cell->count;
+  EXPECT_EQ(samples, 10u);
+  EXPECT_EQ(slot_.units, 50u);
+}
+
+TEST_F(UnitTracker, AnIterationThatIsAUnitIsHeldAgainstItsTypeOnly) {
+  AddType(wire::UnitKind::kIteration, kHourNs, 0);
+  MakePlan();
+  plan_.iteration_ticks = TicksOfNs(kMs);  // of another loop, which is cut
+  Begin(1);
+  usleep(5'000);
+  End();
+  EXPECT_TRUE(Records(wire::RecordKind::kViolation).empty());
 }
 
 TEST_F(UnitTracker, ASampleIsGivenBeforeTheThreadWaitsAndHasTheUnitsBegin) {

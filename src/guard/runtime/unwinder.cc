@@ -165,20 +165,20 @@ AddressRange StackAround(uint64_t sp) {
   return found;
 }
 
-bool StepToCaller(Registers& registers, const AddressRange& stack, bool is_return, uint64_t& cfa,
-                  bool& was_signal) {
-  cfa = 0;
-  was_signal = false;
+bool StepToCaller(Registers& registers, const AddressRange& stack, bool is_return,
+                  FrameStep& step) {
+  step = {};
   const uint64_t place = registers.pc - (is_return ? 1 : 0);
   const KnownModule* module = ModuleAt(place);
   if (module == nullptr) return false;
   FrameRules rules;
   if (FindFrameRules(module->loaded, place, rules) && !rules.signal_frame) {
-    return Apply(rules, stack, registers, cfa);
+    step.function = rules.function;
+    return Apply(rules, stack, registers, step.cfa);
   }
-  was_signal = is_return && module->loaded.IsExecutable(registers.pc + 8) &&
-               StepOverSignal(registers, stack);
-  return was_signal || StepByFramePointer(registers, stack);
+  step.was_signal = is_return && module->loaded.IsExecutable(registers.pc + 8) &&
+                    StepOverSignal(registers, stack);
+  return step.was_signal || StepByFramePointer(registers, stack);
 }
 
 uint32_t Unwind(const Registers& start, const AddressRange& stack, bool first_is_return,
@@ -188,13 +188,15 @@ uint32_t Unwind(const Registers& start, const AddressRange& stack, bool first_is
   uint32_t count = 0;
   while (count < max) {
     StackFrame& frame = frames[count];
-    frame.pc = registers.pc;
-    frame.cfa = 0;
+    frame = {.pc = registers.pc, .cfa = 0, .function = 0};
     if (ModuleAt(registers.pc - (is_return ? 1 : 0)) == nullptr) break;
     ++count;
-    bool was_signal = false;
-    if (!StepToCaller(registers, stack, is_return, frame.cfa, was_signal)) break;
-    is_return = !was_signal;
+    FrameStep step;
+    const bool goes_on = StepToCaller(registers, stack, is_return, step);
+    frame.cfa = step.cfa;
+    frame.function = step.function;
+    if (!goes_on) break;
+    is_return = !step.was_signal;
   }
   return count;
 }
@@ -202,11 +204,10 @@ uint32_t Unwind(const Registers& start, const AddressRange& stack, bool first_is
 bool FindCaller(uint64_t cfa, const AddressRange& stack, Registers& registers) {
   TakeRegisters(registers);
   for (uint32_t i = 0; i < kMaxOwnFrames; ++i) {
-    uint64_t own = 0;
-    bool was_signal = false;
-    if (!StepToCaller(registers, stack, i > 0, own, was_signal)) return false;
-    if (own == cfa) return true;
-    if (own > cfa) return false;
+    FrameStep step;
+    if (!StepToCaller(registers, stack, i > 0, step)) return false;
+    if (step.cfa == cfa) return true;
+    if (step.cfa > cfa) return false;
   }
   return false;
 }
@@ -215,10 +216,9 @@ bool FindHookedCaller(uint64_t entry_sp, uint64_t return_address, const AddressR
                       Registers& registers) {
   TakeRegisters(registers);
   for (uint32_t i = 0; i < kMaxOwnFrames && ModuleAt(registers.pc) != nullptr; ++i) {
-    uint64_t own = 0;
-    bool was_signal = false;
-    if (!StepToCaller(registers, stack, i > 0, own, was_signal)) return false;
-    if (own > entry_sp) return false;
+    FrameStep step;
+    if (!StepToCaller(registers, stack, i > 0, step)) return false;
+    if (step.cfa > entry_sp) return false;
   }
   if (ModuleAt(registers.pc) != nullptr) return false;
     // In the trampoline now, which belongs to no module.

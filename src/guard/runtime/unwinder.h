@@ -15,17 +15,24 @@
 namespace culprit::guard::runtime {
 
 struct StackFrame {
-  uint64_t pc;   // where it goes on; of the first, where it is
-  uint64_t cfa;  // stack pointer before the call; 0: not known
+  uint64_t pc;        // where it goes on; of the first, where it is
+  uint64_t cfa;       // stack pointer before the call; 0: not known
+  uint64_t function;  // where the code that pc lies in begins; 0: not known
 };
 
 // The mapping around a stack pointer. Empty: not found.
 AddressRange StackAround(uint64_t sp);
 
-// Steps to the caller. False: the stack ends here, or is not understood; `cfa` of
-// this frame is then 0 unless it is known. `is_return`: pc is a return address.
-bool StepToCaller(Registers& registers, const AddressRange& stack, bool is_return, uint64_t& cfa,
-                  bool& was_signal);
+// What is known of a frame when it was left.
+struct FrameStep {
+  uint64_t cfa = 0;       // 0: not known
+  uint64_t function = 0;  // as in StackFrame
+  bool was_signal = false;
+};
+
+// Steps to the caller. False: the stack ends here, or is not understood.
+// `is_return`: pc is a return address.
+bool StepToCaller(Registers& registers, const AddressRange& stack, bool is_return, FrameStep& step);
 
 // Frames from `registers` outwards, at most `max`. `first_is_return`: its pc is a
 // return address.

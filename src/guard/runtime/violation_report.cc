@@ -106,11 +106,13 @@ bool ReportRunning(ThreadState& state, const LoadedPlan& plan, wire::Violation& 
   return WriteViolation(state, violation);
 }
 
-// What may be told is bounded by what was told of the unit before.
-void ReportEndOfRunning(ThreadState& state, wire::Violation& violation, bool slow) {
+// What may be told is bounded by what was told of the unit before, whose stack is
+// the better one; but that record may have been lost.
+void ReportEndOfRunning(ThreadState& state, wire::Violation& violation, const ReportPlace& place,
+                        bool slow) {
   if (slow) ThisProcess().header->violations.fetch_add(1, std::memory_order_relaxed);
-  violation.flags |= wire::Violation::kEndOfRunning;
-  violation.frames = 0;
+  violation.flags |= wire::Violation::kEndOfRunning | wire::Violation::kStackFromSite;
+  violation.frames = CopyStack(place, StackOf(state, place.entry_sp), violation.frame);
   WriteViolation(state, violation);
 }
 

@@ -32,7 +32,8 @@ void ReportViolation(ThreadState& state, const LoadedPlan& plan, wire::Violation
 bool ReportRunning(ThreadState& state, const LoadedPlan& plan, wire::Violation& violation,
                    const ReportPlace& place);
 // The end of one that was told of, within its threshold or not.
-void ReportEndOfRunning(ThreadState& state, wire::Violation& violation, bool slow);
+void ReportEndOfRunning(ThreadState& state, wire::Violation& violation, const ReportPlace& place,
+                        bool slow);
 
 // The stack around a stack pointer of this thread, as last seen.
 const AddressRange& StackOf(ThreadState& state, uint64_t sp);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/runtime/wait_frame.h"
 
+#include "guard/runtime/loop_head.h"
 #include "guard/runtime/process.h"
 #include "guard/runtime/session.h"
 #include "guard/runtime/thread_state.h"
@@ -100,7 +101,7 @@ void LeaveTraining(ThreadState& state, const WaitFrame& frame, const WaitSpec& s
   AppendLog(state, words, 4);
 }
 
-// To know whether a descriptor blocks it must be asked.
+// To know whether a descriptor blocks the system must be asked.
 bool NeedsSystemCall(const WaitSpec& spec) {
   return spec.call == wire::WaitCall::kAccept || spec.call == wire::WaitCall::kRead ||
          spec.call == wire::WaitCall::kReceive;
@@ -110,6 +111,48 @@ bool IsGuarding(const LoadedPlan& plan) {
   return plan.mode == wire::Mode::kGuard || plan.mode == wire::Mode::kCalibrate;
 }
 
+// A thread reads on and on from one descriptor at the head of its loop: that it
+// blocks is asked once in so many reads, and after one that failed.
+constexpr uint32_t kUsesOfAnswer = 64;
+
+bool MayBlockHere(ThreadState& state, const WaitSpec& spec, const CallArguments& arguments) {
+  if (!NeedsSystemCall(spec)) return MayBlock(spec, arguments);
+  if (AreSystemCallsSealed()) return false;
+  const int fd = static_cast<int>(arguments.value[0]);
+  if (fd >= 0 && state.blocking_fd == fd + 1 && ++state.blocking_uses < kUsesOfAnswer) {
+    return !AsksNotToBlock(spec, arguments);
+  }
+  const bool blocks = MayBlock(spec, arguments);
+  state.blocking_fd = blocks ? fd + 1 : 0;
+  state.blocking_uses = 0;
+  return blocks;
+}
+
+// The thread waits where it waited the last time, at the head of its loop.
+bool IsAtItsHead(const ThreadState* state, const LoadedPlan& plan, const WaitSpec& spec,
+                 const CallPlace& place) {
+  return state != nullptr && state->plan == &plan && state->head_sp == place.sp &&
+         state->head_site == place.site && state->head_call == static_cast<uint32_t>(spec.call);
+}
+
+void EnterHead(WaitFrame& frame, ThreadState& state, const LoadedPlan& plan, const SiteRule& head) {
+  frame.plan = &plan;
+  frame.head = &head;
+  const uint64_t now = ReadTicks();
+  frame.logged = EnterLoopWait(state, plan, head, frame.place.sp, now);
+  if (HasWork(now)) DoWork();
+}
+
+void EnterGuarded(WaitFrame& frame, const LoadedPlan& plan, const WaitSpec& spec,
+                  const CallArguments& arguments) {
+  const SiteRule* site = FindSite(plan, frame.place.site);
+  if (site == nullptr || site->call != static_cast<uint32_t>(spec.call)) return;
+  ThreadState* state = ThisThread();
+  if (state == nullptr || state->in_runtime || !MayBlockHere(*state, spec, arguments)) return;
+  site = FindHead(*state, plan, *site, frame.place.sp);
+  if (site != nullptr) EnterHead(frame, *state, plan, *site);
+}
+
 }  // namespace
 
 void EnterWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& arguments,
@@ -117,38 +160,36 @@ void EnterWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& argu
   const LoadedPlan* plan = CurrentPlan();
   if (plan == nullptr) return;
   frame.place = place;
-  if (IsGuarding(*plan)) {
-    const SiteRule* site = FindSite(*plan, place.site);
-    if (site == nullptr || site->call != static_cast<uint32_t>(spec.call) ||
-        (NeedsSystemCall(spec) && AreSystemCallsSealed()) || !MayBlock(spec, arguments)) {
-      return;
-    }
-    ThreadState* state = ThisThread();
-    if (state == nullptr || state->in_runtime) return;
-    frame.logged = EnterLoopWait(*state, *plan, *site, place.sp);
+  if (ThreadState* state = KnownThread(); IsAtItsHead(state, *plan, spec, place)) {
+    if (state->in_runtime || !MayBlockHere(*state, spec, arguments)) return;
+    return EnterHead(frame, *state, *plan, *state->head);
+  }
+  if (IsGuarding(*plan)) return EnterGuarded(frame, *plan, spec, arguments);
+  if (LogsTimes()) {
+    LogCallPlace(place.sp, place.site);
   } else if (IsTraining()) {
     if (ThreadState* state = ThisThread(); state != nullptr) {
       EnterTraining(*state, frame, spec, arguments);
     }
   }
-  if (HasWork()) DoWork();
+  if (HasWork(ReadTicks())) DoWork();
 }
 
 void LeaveWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& arguments,
                long result) {
   if (!frame.logged && !frame.reads) return;
-  frame.liveness = 0;
   const LoadedPlan* plan = CurrentPlan();
   ThreadState* state = ThisThread();
   if (plan == nullptr || state == nullptr) return;
-  if (state->wait == &frame) state->wait = nullptr;
-  if (plan->mode == wire::Mode::kTrain) {
-    LeaveTraining(*state, frame, spec, arguments, result);
-  } else if (IsGuarding(*plan) && frame.logged) {
-    const SiteRule* site = FindSite(*plan, frame.place.site);
-    if (site == nullptr || site->call != static_cast<uint32_t>(spec.call)) return;
-    LeaveLoopWait(*state, *plan, *site, frame.place.sp, ReadyEvents(spec, result));
+  if (frame.head != nullptr) {
+    // A thread that waited while plans changed begins with its next wait.
+    if (frame.plan != plan) return;
+    if (result < 0) state->blocking_fd = 0;
+    return LeaveLoopWait(*state, *plan, *frame.head, frame.place.sp, ReadyEvents(spec, result));
   }
+  frame.liveness = 0;
+  if (state->wait == &frame) state->wait = nullptr;
+  if (plan->mode == wire::Mode::kTrain) LeaveTraining(*state, frame, spec, arguments, result);
 }
 
 }  // namespace culprit::guard::runtime

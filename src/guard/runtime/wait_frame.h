@@ -21,12 +21,17 @@ struct CallPlace {
   uint64_t site;  // return address
 };
 
+struct LoadedPlan;
+struct SiteRule;
+
 struct WaitFrame {
   uint64_t liveness = 0;  // says that the frame is one
   CallPlace place = {};
   bool logged = false;  // kWaitEnter was: kWaitExit is due
   bool reads = false;   // a read that is no boundary
   uint64_t object = 0;
+  const LoadedPlan* plan = nullptr;  // that it is the head of a loop by...
+  const SiteRule* head = nullptr;    // ...with this rule
 };
 
 void EnterWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& arguments,

@@ -68,13 +68,16 @@ bool IsFdShape(WaitShape shape) {
   }
 }
 
-bool FdBlocks(WaitShape shape, const CallArguments& arguments) {
-  long flags = 0;
-  if (shape == WaitShape::kReceiveFlags2) flags = arguments.value[2];
+long FlagsOf(WaitShape shape, const CallArguments& arguments) {
+  if (shape == WaitShape::kReceiveFlags2) return arguments.value[2];
   if (shape == WaitShape::kReceiveFlags3 || shape == WaitShape::kReceiveMany) {
-    flags = arguments.value[3];
+    return arguments.value[3];
   }
-  if ((flags & MSG_DONTWAIT) != 0) return false;
+  return 0;
+}
+
+bool FdBlocks(WaitShape shape, const CallArguments& arguments) {
+  if ((FlagsOf(shape, arguments) & MSG_DONTWAIT) != 0) return false;
   const int status = RawFcntl(static_cast<int>(arguments.value[0]), F_GETFL);
   return status >= 0 && (status & O_NONBLOCK) == 0;
 }
@@ -105,6 +108,10 @@ uint64_t ObjectOfFd(int fd, bool& on_disk, bool& wakes) {
   uint64_t hash = Mix(status.st_dev, status.st_ino);
   if (type == 0) hash = Mix(hash, static_cast<uint64_t>(fd) + 1);
   return wire::kObjectFd | hash >> 1;
+}
+
+bool AsksNotToBlock(const WaitSpec& spec, const CallArguments& arguments) {
+  return (FlagsOf(spec.shape, arguments) & MSG_DONTWAIT) != 0;
 }
 
 bool MayBlock(const WaitSpec& spec, const CallArguments& arguments) {

@@ -47,6 +47,9 @@ struct CallArguments {
   long value[6];
 };
 
+// The call itself says that it does not want to wait, whatever its descriptor says.
+bool AsksNotToBlock(const WaitSpec& spec, const CallArguments& arguments);
+
 struct WaitQuestion {
   bool blocks = true;
   bool has_timeout = false;

@@ -5,6 +5,7 @@
 #include "guard/runtime/thread_state.h"
 #include "guard/runtime/training_log.h"
 #include "guard/runtime/unit_clock.h"
+#include "guard/runtime/wait_frame.h"
 #include "guard/runtime/wait_question.h"
 
 namespace culprit::guard::runtime {
@@ -36,7 +37,8 @@ uint64_t g_wake_originals[kWakeCount];
 DetouredCall g_wake_calls[kWakeCount];
 
 // Before the call: who is woken by it must not be seen to run first.
-void LogWake(WakeCall call, long object_or_fd) {
+void LogWake(WakeCall call, long object_or_fd, const CallPlace& place) {
+  if (LogsTimes()) return LogCallPlace(place.sp, place.site);
   ThreadState* state = IsTraining() ? ThisThread() : nullptr;
   if (state == nullptr || state->in_runtime) return;
   auto object = static_cast<uint64_t>(object_or_fd);
@@ -55,7 +57,8 @@ using AnyCall = long (*)(long, long, long, long, long, long);
 
 template <size_t kIndex>
 long WakeDetour(long a, long b, long c, long d, long e, long f) {
-  LogWake(kWakes[kIndex].call, a);
+  LogWake(kWakes[kIndex].call, a,
+          {CULPRIT_ENTRY_SP(), reinterpret_cast<uint64_t>(__builtin_return_address(0))});
   return OriginalAs<AnyCall>(g_wake_originals[kIndex])(a, b, c, d, e, f);
 }
 

@@ -27,7 +27,7 @@
 namespace culprit::guard::wire {
 
 inline constexpr char kSessionVariable[] = "CULPRIT_GUARD_SESSION";
-inline constexpr uint32_t kWireVersion = 3;
+inline constexpr uint32_t kWireVersion = 4;
 inline constexpr uint32_t kContextWords = 8;  // distinct contexts of a plan: 512 at most
 inline constexpr uint32_t kMaxThreads = 4096;
 inline constexpr uint32_t kMaxFrames = 96;
@@ -94,16 +94,27 @@ inline constexpr uint32_t kAnyReturn = 0xffffffff;
 
 // A wait call that ends and begins iterations of a loop: known by the call and
 // by the return address into the program's own module. The stack pointer is that
-// at entry of the call, rounded down to 16. The same call deeper in a unit (stack
-// pointer + base_offset below the thread's base_sp) is an ordinary wait of that
-// unit; one further out replaces base_sp (the outermost loop wins).
+// at entry of the call, rounded down to 16. One call may head several loops (that
+// of an event library) or none (a wait somewhere in a unit): it heads the loop
+// whose holder's frame has base_sp as its stack pointer at entry. The same call
+// deeper in a unit, while the holder of the thread's base_sp is on the stack, is an
+// ordinary wait of that unit; one further out replaces base_sp (the outermost wins).
 struct PlanSite {
+  enum Flags : uint32_t {
+    // A thread waits here to be given work by others, and then has a loop of its own:
+    // the wait ends that loop, and begins nothing.
+    kHandOver = 1,
+  };
   uint64_t return_offset;
   uint32_t module;
   uint32_t call;  // WaitCall
   uint32_t loop;
-  int32_t base_offset;  // base_sp = stack pointer at the call + this
+  int32_t base_offset;     // base_sp = stack pointer at the call + this
+  uint32_t holder_module;  // kAnyHolder: not looked at
+  uint32_t flags;
+  uint64_t holder_offset;  // where the function begins
 };
+inline constexpr uint32_t kAnyHolder = 0xffffffff;
 
 enum class UnitKind : uint32_t { kIteration = 0, kHandler = 1, kCommand = 2, kTail = 3 };
 
@@ -130,6 +141,8 @@ struct PlanHeader {
   uint32_t sample_every;          // kGuard: one unit in so many is a sample too; 0: none
   uint64_t max_hits_a_second;  // of one function, per process: above it is unpatched; 0: no bound
   uint64_t log_bytes;          // kTrain: of logs per process at most
+  uint64_t log_times;          // kTrain, 1: every entry with its time, and of detoured calls only
+                               // their places (kTime, kPlace, kOwnWork)
 };
 // Behind it, in this order, the arrays: PlanModule, PlanFunction, PlanContext,
 // PlanSite, PlanType, each 8-byte aligned (their sizes are multiples of 8).
@@ -149,21 +162,25 @@ inline constexpr uint32_t kRemove = 0xffffffff;
 // ---- slots ------------------------------------------------------------------
 
 // Written by its thread alone; culprit reads it to find units that hang. The
-// sequence is odd while the thread changes it.
+// sequence is odd while the thread changes it. The first 64 bytes and the contexts
+// are what guards and the ends of units touch.
 struct alignas(64) UnitSlot {
   std::atomic<uint32_t> tid;  // 0: free
   std::atomic<uint32_t> sequence;
   uint64_t base_sp;
-  uint64_t begin_ticks;              // of the unit; 0: the thread waits
-  uint64_t deadline_ticks;           // a guard that is hit later asks whether it is too slow
-  uint64_t iteration_ticks;          // begin of the iteration
-  uint64_t delay_ns;                 // run delay as last read...
-  uint64_t delay_ticks;              // ...at this time; 0: never
-  uint32_t loop, kind, ready, done;  // ready events of the iteration, sub-units begun
-  uint64_t units, hits;              // of this thread so far
+  uint64_t hits, units;     // of this thread so far
+  uint64_t begin_ticks;     // of the unit; 0: the thread waits
+  uint64_t deadline_ticks;  // a guard that is hit later asks whether it is too slow
+  uint64_t overdue_ticks;   // the unit may last so long; culprit looks at it from then on
+  uint32_t kind;            // UnitKind
+  uint32_t done;            // sub-units begun in the iteration
   uint64_t contexts[kContextWords];
-  uint64_t read_ns;        // delay_ticks by the clock of the records
-  uint64_t overdue_ticks;  // the unit may last so long; culprit looks at it from then on
+  uint64_t iteration_ticks;  // begin of the iteration
+  uint32_t loop;
+  uint32_t ready;        // events of the iteration
+  uint64_t delay_ns;     // run delay as last read...
+  uint64_t delay_ticks;  // ...at this time; 0: never
+  uint64_t read_ns;      // delay_ticks by the clock of the records
 };
 
 struct SlotsHeader {
@@ -206,8 +223,8 @@ struct Violation {
     kIterationCheck = 2,
     kStackFromSite = 4,  // taken at the unit's end: says where the loop is, not what was slow
     kStillRunning = 8,   // at a guard past the deadline: stack, type and times as they were then
-    kEndOfRunning = 16,  // a unit told of by kStillRunning has ended; no stack. It may have kept
-                         // its threshold in the end
+    kEndOfRunning = 16,  // a unit told of by kStillRunning has ended. It may have kept its
+                         // threshold in the end
   };
   uint32_t type;  // index in the plan; kUnknown
   uint32_t flags;
@@ -298,6 +315,10 @@ enum class LogKind : uint32_t {
   kLost = 7,       // b: bytes of log lost here
   kThread = 8,     // a thread begins; words: ns, tid of its maker (0: unknown)
   kFork = 9,       // in the maker; b: pid of the child; words: ns
+  kTime = 10,      // a and b together: ns; of the next record, which is kEnter or kPlace
+  kPlace = 11,     // a detoured call, which writes no kEnter; b: stack pointer at its entry >> 4;
+                   // words: the return address
+  kOwnWork = 12,   // the runtime's own system calls; words: from ns, until ns
 };
 
 // An object that is a file descriptor: this bit, and a hash of device and inode

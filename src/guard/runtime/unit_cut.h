@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The quick way through the end of a unit and the begin of the next, for units that
+// nothing is to be said of, which is nearly all of them. A part of an iteration (a
+// handler, a command, a piece of the tail, or all of it) is quiet if it ends before
+// ThreadState::quiet_until_ticks: by then neither it nor its tail nor its iteration
+// can have been too slow, and the thread's times need not be read; and if nobody
+// wants a sample of it. The counter is read once, for the end and the begin; no
+// system call, no division, no lock, and no barrier but for the order of stores.
+//
+// This is also compiled into what runs at patched entries (hook.h), with general
+// registers only: so everything is always inlined (a linker would take any of two
+// copies), and words are stored one by one as atomics, which no compiler turns into
+// a call of memset. In the unit's own thread; culprit reads the slot beside it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "guard/runtime/loaded_plan.h"
+#include "guard/runtime/thread_state.h"
+#include "guard/runtime/wire.h"
+
+namespace culprit::guard::runtime {
+
+// What was stored before is seen before what is stored after. A release fence would
+// also wait for loads, which on arm64 costs more than all the rest of a unit.
+[[gnu::always_inline]] inline void OrderStores() {
+#if defined(__aarch64__)
+  asm volatile("dmb ishst" : : : "memory");
+#else
+  std::atomic_thread_fence(std::memory_order_release);
+#endif
+}
+
+// Keeps culprit from reading a slot that is being changed.
+class SlotChange {
+ public:
+  [[gnu::always_inline]] explicit SlotChange(wire::UnitSlot& slot)
+      : slot_(slot), sequence_(slot.sequence.load(std::memory_order_relaxed)) {
+    slot_.sequence.store(sequence_ + 1, std::memory_order_relaxed);
+    OrderStores();
+  }
+  [[gnu::always_inline]] ~SlotChange() {
+    OrderStores();
+    slot_.sequence.store(sequence_ + 2, std::memory_order_relaxed);
+  }
+  SlotChange(const SlotChange&) = delete;
+  SlotChange& operator=(const SlotChange&) = delete;
+
+ private:
+  wire::UnitSlot& slot_;
+  uint32_t sequence_;
+};
+
+[[gnu::always_inline]] inline void ClearWords(uint64_t* words, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) __atomic_store_n(words + i, uint64_t{0}, __ATOMIC_RELAXED);
+}
+[[gnu::always_inline]] inline void CopyWords(const uint64_t* from, uint64_t* to, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    __atomic_store_n(to + i, __atomic_load_n(from + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  }
+}
+
+[[gnu::always_inline]] inline uint64_t Saturated(uint64_t a, uint64_t b) {
+  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+[[gnu::always_inline]] inline bool IsTail(const wire::UnitSlot& slot) {
+  return slot.kind == static_cast<uint32_t>(wire::UnitKind::kTail);
+}
+
+// The part's times and limits; its contexts are the caller's part. Within a
+// SlotChange.
+[[gnu::always_inline]] inline void BeginPart(ThreadState& state, wire::UnitSlot& slot,
+                                             wire::UnitKind kind, uint64_t now) {
+  uint64_t allowed = state.limits.smallest_ticks[static_cast<uint32_t>(kind)];
+  if (kind == wire::UnitKind::kTail) {
+    allowed = state.tail_allowed_ticks - std::min(state.tail_allowed_ticks, state.tail_ticks);
+  }
+  const uint64_t deadline = std::min(Saturated(now, allowed), state.iteration_deadline_ticks);
+  slot.kind = static_cast<uint32_t>(kind);
+  slot.begin_ticks = now;
+  slot.deadline_ticks = deadline;
+  slot.overdue_ticks = deadline;
+  state.quiet_until_ticks = state.loud ? 0 : std::min(deadline, state.refresh_ticks);
+}
+
+[[gnu::always_inline]] inline wire::UnitKind KindBegunBy(const GuardRecord& guard) {
+  return (guard.flags & wire::PlanFunction::kCommand) != 0 ? wire::UnitKind::kCommand
+                                                           : wire::UnitKind::kHandler;
+}
+
+// The handler or tail that a boundary ends, quietly, and the next begun. False: the
+// long way (CrossBoundary) is due, and nothing was changed.
+[[gnu::always_inline]] inline bool CutQuietly(ThreadState& state, const GuardRecord& guard,
+                                              const ContextRule& rule, uint64_t now) {
+  wire::UnitSlot& slot = *state.slot;
+  if (now >= state.quiet_until_ticks || state.until_sample <= 1) return false;
+  const bool to_tail = (rule.flags & wire::PlanContext::kTail) != 0;
+  if (!state.limits.has_handlers || (to_tail && (IsTail(slot) || slot.done == 0))) return true;
+  if (IsTail(slot)) {
+    state.tail_ticks += now - slot.begin_ticks;
+    CopyWords(slot.contexts, state.tail_contexts, state.context_words);
+  } else {
+    ++slot.units;
+    --state.until_sample;
+  }
+  const SlotChange change(slot);
+  if (to_tail) {
+    CopyWords(state.tail_contexts, slot.contexts, state.context_words);
+    BeginPart(state, slot, wire::UnitKind::kTail, now);
+    return true;
+  }
+  ++slot.done;
+  ClearWords(slot.contexts, state.context_words);
+  BeginPart(state, slot, KindBegunBy(guard), now);
+  return true;
+}
+
+// The iteration that ends at a wait, quietly. False: nothing was changed.
+[[gnu::always_inline]] inline bool EndQuietly(ThreadState& state, uint64_t now) {
+  wire::UnitSlot& slot = *state.slot;
+  if (now >= state.quiet_until_ticks || state.until_sample <= 2) return false;
+  // The tail, and the handler behind it.
+  const uint64_t ended = state.limits.has_handlers && !IsTail(slot) ? 2 : 1;
+  slot.units += ended;
+  state.until_sample -= ended;
+  state.unread_ticks += now - state.unread_from_ticks;
+  state.quiet_until_ticks = 0;
+  t_unit = nullptr;
+  __atomic_store_n(&slot.begin_ticks, uint64_t{0}, __ATOMIC_RELAXED);
+  return true;
+}
+
+}  // namespace culprit::guard::runtime
