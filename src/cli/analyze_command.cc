@@ -81,7 +81,11 @@ Result<int> RunAnalyze(const Arguments& arguments, Output& output) {
   if (bundle.ok()) CULPRIT_TRY(CheckReplaceable(report));
   CULPRIT_ASSIGN(const bool wants_run, WantsRun(arguments));
   analyze::AnalysisOptions options{
-      .gather = settings.gather, .mine = settings.mine, .store = StorePath(arguments)};
+      .gather = settings.gather,
+      .mine = settings.mine,
+      .gather_elsewhere = {},
+      .miner = MinerOf(path, settings.gather.loop(), arguments, output),
+      .store = StorePath(arguments)};
   if (wants_run) options.gather_elsewhere = RunFor(path, settings, arguments, output);
   CULPRIT_ASSIGN(const analyze::Analysis analysis,
                  analyze::Analyze(path, options, output.progress()));
@@ -159,7 +163,7 @@ Command AnalyzeCommand() {
                            .help = "with --profile: a normal trace to compare with"});
   command.flags.push_back({.name = "--json", .help = "print the verdict as JSON"});
   command.flags.push_back(StoreFlag());
-  for (Flag& flag : EngineFlags()) command.flags.push_back(std::move(flag));
+  for (Flag& flag : MiningEngineFlags()) command.flags.push_back(std::move(flag));
   command.details =
       "Reads every trace once, follows the waits of every instance, mines and clusters what cost "
       "time, matches it against known signatures, and compares fast instances with slow ones. "

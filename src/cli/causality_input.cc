@@ -246,12 +246,14 @@ Result<CausalityInput> GatherCausality(const std::string& path, const Arguments&
 }
 
 Result<CausalityInput> GatherCausalityAnywhere(const std::string& path, const Arguments& arguments,
-                                               GatherOptions options, Output& output) {
+                                               GatherOptions options, Output& output,
+                                               const std::string& below) {
   CULPRIT_ASSIGN(const bool wants_run, WantsRun(arguments));
   if (!wants_run) return GatherCausality(path, arguments, std::move(options), output.progress());
   CausalityInput input = InputOf(path, arguments, std::move(options));
-  CULPRIT_ASSIGN(scale::RunEvidence found, GatherByRun(path, {.causes = input.options.extract},
-                                                       input.options.loop(), arguments, output));
+  CULPRIT_ASSIGN(scale::RunEvidence found,
+                 GatherByRun(path, {.causes = input.options.extract}, input.options.loop(),
+                             arguments, output, below));
   input.evidence = std::move(*found.causes);
   return Checked(std::move(input));
 }

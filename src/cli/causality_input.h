@@ -47,9 +47,10 @@ Result<CausalityInput> GatherCausality(const std::string& path, const Arguments&
                                        causality::GatherOptions options, Progress& progress);
 
 // The same for commands with the flags of engine_options.h, which may ask for a run
-// over hosts.
+// over hosts; its folder is `below` that of --run.
 Result<CausalityInput> GatherCausalityAnywhere(const std::string& path, const Arguments& arguments,
-                                               causality::GatherOptions options, Output& output);
+                                               causality::GatherOptions options, Output& output,
+                                               const std::string& below = {});
 
 struct CausalityTextOptions {
   size_t show = 10;

@@ -86,6 +86,8 @@ class Output {
  public:
   virtual ~Output() = default;
   virtual void Print(std::string_view text) = 0;
+  // Writes now what was printed: for results that come while a program runs on.
+  virtual void Flush() {}
   // One line to standard error, "culprit: " before it.
   virtual void Warn(std::string_view line) = 0;
   // One plain line to standard error.

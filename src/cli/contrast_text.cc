@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/shell_word.h"
 #include "base/text.h"
@@ -73,6 +74,19 @@ std::string SlowerText(const ContrastPattern& pattern) {
   return pattern.ratio ? FactorText(*pattern.ratio) : "-";
 }
 
+// The first `most` by rank, and the costliest, which an order by average can put far behind:
+// without it the rows might say nothing about where the time of slow instances went.
+std::vector<size_t> Shown(const ContrastResult& result, size_t most) {
+  std::vector<size_t> shown(std::min(result.patterns.size(), most));
+  std::iota(shown.begin(), shown.end(), size_t{0});
+  const auto costliest = std::max_element(
+      result.patterns.begin(), result.patterns.end(),
+      [](const ContrastPattern& a, const ContrastPattern& b) { return a.cost_ns < b.cost_ns; });
+  const auto at = static_cast<size_t>(costliest - result.patterns.begin());
+  if (at >= shown.size() && at < result.patterns.size()) shown.push_back(at);
+  return shown;
+}
+
 std::string Ranking(const ContrastResult& result, const CausalityTextOptions& options) {
   Table table;
   table.Column("#", Table::Align::kRight);
@@ -80,9 +94,9 @@ std::string Ranking(const ContrastResult& result, const CausalityTextOptions& op
     table.Column(header, Table::Align::kRight);
   }
   table.Column("pattern", Table::Align::kLeft, true);
-  const size_t shown = std::min(result.patterns.size(), options.show * 2);
+  const std::vector<size_t> shown = Shown(result, options.show * 2);
   int64_t shown_ns = 0;
-  for (size_t i = 0; i < shown; ++i) {
+  for (const size_t i : shown) {
     const ContrastPattern& pattern = result.patterns[i];
     shown_ns += pattern.cost_ns;
     table.Row({std::to_string(i + 1), FormatDuration(pattern.average_ns()),
@@ -91,12 +105,12 @@ std::string Ranking(const ContrastResult& result, const CausalityTextOptions& op
                ProbabilityText(pattern.p_value), TupleLine(pattern.tuple)});
   }
   std::string text = "\n" + table.ToText(options.width, options.color);
-  text +=
-      report::Note("in the rows above " + FormatDuration(shown_ns) + ", in " +
-                       Counted(result.patterns.size() - shown, "other pattern", "other patterns") +
-                       " " + FormatDuration(result.patterns_ns - shown_ns) + ", together " +
-                       FormatDuration(result.patterns_ns),
-                   options.color);
+  text += report::Note(
+      "in the rows above " + FormatDuration(shown_ns) + ", in " +
+          Counted(result.patterns.size() - shown.size(), "other pattern", "other patterns") + " " +
+          FormatDuration(result.patterns_ns - shown_ns) + ", together " +
+          FormatDuration(result.patterns_ns),
+      options.color);
   return text;
 }
 
@@ -151,7 +165,7 @@ std::string ContrastBlock(const CausalityInput& input, const ContrastResult& res
     return text + "\nNo chain of the component tells slow instances from fast ones.\n";
   }
   text += Ranking(result, options);
-  for (size_t i = 0; i < std::min(options.show, result.patterns.size()); ++i) {
+  for (const size_t i : Shown(result, options.show)) {
     text += PatternBlock(input, result, i, options);
   }
   return text;

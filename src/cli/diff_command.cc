@@ -5,6 +5,7 @@
 #include "causality/diff.h"
 #include "cli/commands.h"
 #include "cli/diff_report.h"
+#include "cli/engine_options.h"
 #include "cli/exceptions_file.h"
 #include "cli/gather_flags.h"
 
@@ -41,7 +42,7 @@ Result<causality::DiffOptions> ReadDiffFlags(const Arguments& arguments) {
   return options;
 }
 
-Result<DiffFacts> GatherDiff(const Arguments& arguments, Progress& progress) {
+Result<DiffFacts> GatherDiff(const Arguments& arguments, Output& output) {
   DiffFacts facts;
   CULPRIT_ASSIGN(const causality::DiffOptions options, ReadDiffFlags(arguments));
   facts.significant = options.significant;
@@ -51,8 +52,10 @@ Result<DiffFacts> GatherDiff(const Arguments& arguments, Progress& progress) {
   CULPRIT_ASSIGN(const causality::GatherOptions gather,
                  ReadCausalityFlags(arguments, ForWhat::kChains));
   const std::vector<std::string>& paths = arguments.operands();
-  CULPRIT_ASSIGN(facts.before, GatherCausality(paths[0], arguments, gather, progress));
-  CULPRIT_ASSIGN(facts.after, GatherCausality(paths[1], arguments, gather, progress));
+  CULPRIT_ASSIGN(facts.before,
+                 GatherCausalityAnywhere(paths[0], arguments, gather, output, "before"));
+  CULPRIT_ASSIGN(facts.after,
+                 GatherCausalityAnywhere(paths[1], arguments, gather, output, "after"));
   CULPRIT_ASSIGN(facts.result,
                  causality::FindDifferences(facts.before.evidence, facts.after.evidence, options));
   if (facts.bound) facts.violations = FindDiffViolations(facts);
@@ -60,7 +63,7 @@ Result<DiffFacts> GatherDiff(const Arguments& arguments, Progress& progress) {
 }
 
 Result<int> RunDiff(const Arguments& arguments, Output& output) {
-  CULPRIT_ASSIGN(const DiffFacts facts, GatherDiff(arguments, output.progress()));
+  CULPRIT_ASSIGN(const DiffFacts facts, GatherDiff(arguments, output));
   NoteGathered(facts.before.gathered, output);
   NoteGathered(facts.after.gathered, output);
   if (arguments.Has("--json")) {
@@ -130,6 +133,7 @@ Command DiffCommand() {
        "for CI: exit code 1 if something lost more than 5 %"}};
   command.flags = CausalityFlags();
   for (Flag& flag : DiffFlags()) command.flags.push_back(std::move(flag));
+  for (Flag& flag : EngineFlags()) command.flags.push_back(std::move(flag));
   command.details =
       "Compares the chains of waits of all instances, scenario by scenario, in time per instance; "
       "a permutation test says which changes are more than chance.\n\n"

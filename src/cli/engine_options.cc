@@ -11,7 +11,9 @@
 #include "base/parallel.h"
 #include "base/program.h"
 #include "corpus/sealed_bytes.h"
+#include "mine/subtree.h"
 #include "scale/command_engine.h"
+#include "scale/pattern_verbs.h"
 #include "scale/slurm_engine.h"
 #include "scale/thread_engine.h"
 
@@ -22,6 +24,13 @@ using scale::EngineControl;
 using scale::StageOutcome;
 
 constexpr size_t kFailuresShown = 10;
+
+// Mining reads some million frames of distinct stacks in a second on a core; a task
+// should last longer than it takes a scheduler to start it.
+constexpr uint64_t kFramesMinedHere = 50'000'000;
+constexpr uint64_t kFramesAPiece = 10'000'000;
+constexpr uint64_t kMostPieces = 256;
+constexpr uint64_t kMostAsked = 10'000;
 
 // Signal handlers can only reach globals.
 volatile std::sig_atomic_t g_stop_run = 0;
@@ -128,6 +137,23 @@ Status RunStages(const scale::RunFolder& run, const scale::TaskOptions& task, sc
   return {};
 }
 
+// All stages of a run, by the engine that the flags ask for.
+Status RunAll(const scale::RunFolder& run, const corpus::GatherOptions& bounds,
+              const Arguments& arguments, Output& output) {
+  const RunSignals signals;
+  EngineControl control{.stop = [] { return g_stop_run != 0; },
+                        .note = [&](const std::string& line) { output.Warn(line); }};
+  CULPRIT_ASSIGN(const std::unique_ptr<scale::Engine> engine,
+                 MakeEngine(arguments, bounds, std::move(control)));
+  output.Note("run: " + run.path());
+  // Tasks are many, so each has one thread, and its part of the memory.
+  const size_t at_a_time = bounds.jobs == 0 ? HardwareThreads() : bounds.jobs;
+  const scale::TaskOptions task{.jobs = 1,
+                                .memory_bytes = bounds.memory_bytes / at_a_time,
+                                .use_summaries = bounds.use_summaries};
+  return RunStages(run, task, *engine, output);
+}
+
 // Beside the corpus, because that is on a disk that all hosts see; the name follows
 // from the plan, so the same command finds it again.
 std::string DefaultRunFolder(const scale::Plan& plan) {
@@ -136,7 +162,47 @@ std::string DefaultRunFolder(const scale::Plan& plan) {
   return corpus + ".run-" + corpus::ShortDigest(PlanToJson(plan)).substr(0, 12);
 }
 
+// How many pieces mining is cut into; 0: it is done here.
+uint64_t PiecesOf(const mine::WeightedSequences& database, const Arguments& arguments) {
+  if (arguments.Has("--subtrees")) return std::min(arguments.Number("--subtrees"), kMostAsked);
+  if (arguments.Text("--engine") == "threads") return 0;
+  const uint64_t frames = database.symbols.size();
+  return frames < kFramesMinedHere ? 0 : std::min(frames / kFramesAPiece, kMostPieces);
+}
+
+// The search holds the stacks once more, at most; in pieces, those of one piece.
+uint64_t PiecesThatFit(const mine::WeightedSequences& database,
+                       const corpus::GatherOptions& bounds) {
+  const uint64_t bytes = database.symbols.size() * sizeof(mine::Symbol) + database.size() * 24;
+  if (bounds.memory_bytes == 0) return 1;
+  return std::min(1 + bytes / bounds.memory_bytes, kMostPieces);
+}
+
+Result<mine::Subtree> MineByRun(const std::string& corpus, const mine::WeightedSequences& database,
+                                const scale::PatternsPlan& patterns,
+                                const corpus::GatherOptions& bounds, const Arguments& arguments,
+                                Output& output) {
+  const scale::Plan plan = scale::MakePatternsPlan(corpus, database, patterns);
+  const bool keep = arguments.Has("--run");
+  const std::string folder =
+      keep ? arguments.Text("--run") + "/patterns-" + plan.patterns->database.substr(0, 12)
+           : DefaultRunFolder(plan);
+  CULPRIT_ASSIGN(const scale::RunFolder run, scale::CreatePatternsRun(folder, plan, database));
+  CULPRIT_TRY(RunAll(run, bounds, arguments, output));
+  CULPRIT_ASSIGN(mine::Subtree found, scale::ReadPatternsResult(run));
+  std::error_code code;
+  if (!keep) std::filesystem::remove_all(folder, code);
+  return found;
+}
+
 }  // namespace
+
+std::vector<Flag> MiningEngineFlags() {
+  std::vector<Flag> flags = EngineFlags();
+  flags.push_back({"--subtrees", 0, ValueKind::kNumber, "N",
+                   "mine as N tasks of the engine; else as many as the stacks are worth"});
+  return flags;
+}
 
 std::vector<Flag> EngineFlags() {
   return {{"--engine",
@@ -186,7 +252,8 @@ Result<bool> WantsRun(const Arguments& arguments) {
 
 Status CarryOut(const std::string& corpus, scale::PlanOptions options,
                 const corpus::GatherOptions& bounds, const Arguments& arguments, Output& output,
-                const std::function<Status(const scale::RunFolder&)>& read) {
+                const std::function<Status(const scale::RunFolder&)>& read,
+                const std::string& below) {
   std::error_code code;
   if (!std::filesystem::is_directory(corpus, code)) {
     return Error{.message = "only a corpus can be cut into shards",
@@ -198,36 +265,51 @@ Status CarryOut(const std::string& corpus, scale::PlanOptions options,
     options.events_a_shard = 1;
     options.max_shards = arguments.Number("--shards");
   }
-  const RunSignals signals;
-  EngineControl control{.stop = [] { return g_stop_run != 0; },
-                        .note = [&](const std::string& line) { output.Warn(line); }};
-  CULPRIT_ASSIGN(const std::unique_ptr<scale::Engine> engine,
-                 MakeEngine(arguments, bounds, std::move(control)));
   CULPRIT_ASSIGN(const scale::Plan plan, scale::MakePlan(corpus, options));
   const bool keep = arguments.Has("--run");
-  const std::string folder = keep ? arguments.Text("--run") : DefaultRunFolder(plan);
+  const std::string kept = arguments.Text("--run") + (below.empty() ? "" : "/" + below);
+  const std::string folder = keep ? kept : DefaultRunFolder(plan);
   CULPRIT_ASSIGN(const scale::RunFolder run, scale::RunFolder::Create(folder, plan));
-  output.Note("run: " + folder);
-  // Tasks are many, so each has one thread, and its part of the memory.
-  const size_t at_a_time = bounds.jobs == 0 ? HardwareThreads() : bounds.jobs;
-  const scale::TaskOptions task{.jobs = 1,
-                                .memory_bytes = bounds.memory_bytes / at_a_time,
-                                .use_summaries = bounds.use_summaries};
-  CULPRIT_TRY(RunStages(run, task, *engine, output));
+  CULPRIT_TRY(RunAll(run, bounds, arguments, output));
   CULPRIT_TRY(read(run));
   if (!keep) std::filesystem::remove_all(folder, code);
   return {};
 }
 
+stackmine::MaximalMiner MinerOf(const std::string& corpus, const corpus::GatherOptions& bounds,
+                                const Arguments& arguments, Output& output) {
+  return
+      [=, &arguments, &output](const mine::WeightedSequences& database,
+                               const mine::MaximalOptions& options) -> Result<mine::MaximalResult> {
+        const uint64_t pieces = PiecesOf(database, arguments);
+        if (pieces == 0 || options.max_time_ns != 0 || options.max_memory_bytes != 0) {
+          return mine::MineInPieces(database, options, PiecesThatFit(database, bounds));
+        }
+        CULPRIT_ASSIGN(mine::Subtree found,
+                       MineByRun(corpus, database,
+                                 {.lambda_ns = std::max<int64_t>(options.lambda, 1),
+                                  .max_patterns = options.max_patterns,
+                                  .pieces = pieces,
+                                  .database = {}},
+                                 bounds, arguments, output));
+        // What a bound leaves out depends on the whole search.
+        if (found.too_many) return mine::MineMaximal(database, options);
+        return mine::MaximalResult{.patterns = std::move(found.patterns)};
+      };
+}
+
 Result<scale::RunEvidence> GatherByRun(const std::string& corpus, scale::PlanOptions options,
                                        const corpus::GatherOptions& bounds,
-                                       const Arguments& arguments, Output& output) {
+                                       const Arguments& arguments, Output& output,
+                                       const std::string& below) {
   scale::RunEvidence evidence;
-  CULPRIT_TRY(CarryOut(corpus, std::move(options), bounds, arguments, output,
-                       [&](const scale::RunFolder& run) -> Status {
-                         CULPRIT_ASSIGN(evidence, scale::ReadResult(run, bounds.memory_bytes));
-                         return {};
-                       }));
+  CULPRIT_TRY(CarryOut(
+      corpus, std::move(options), bounds, arguments, output,
+      [&](const scale::RunFolder& run) -> Status {
+        CULPRIT_ASSIGN(evidence, scale::ReadResult(run, bounds.memory_bytes));
+        return {};
+      },
+      below));
   return evidence;
 }
 

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/large_memory.h"
 #include "cli/mine_options.h"
 
 namespace culprit::cli {
@@ -31,6 +32,7 @@ Result<GatherBounds> ReadGatherFlags(const Arguments& arguments) {
   if (!arguments.Has("--memory")) {
     bounds.memory_bytes = MachineBytes() / 4;
     bounds.max_trace_bytes = MachineBytes() / 4 * 3;
+    LargeMemory::SetBound(corpus::TableShare(bounds.memory_bytes));
     return bounds;
   }
   const auto bytes = ParseBytes(arguments.Text("--memory"));
@@ -40,6 +42,7 @@ Result<GatherBounds> ReadGatherFlags(const Arguments& arguments) {
   }
   bounds.memory_bytes = *bytes;
   bounds.max_trace_bytes = *bytes;
+  LargeMemory::SetBound(corpus::TableShare(bounds.memory_bytes));
   return bounds;
 }
 

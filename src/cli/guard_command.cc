@@ -15,6 +15,7 @@ std::vector<Command> GuardCommands() {
   commands.push_back(GuardAttachCommand());
   commands.push_back(GuardDetachCommand());
   commands.push_back(GuardExportCommand());
+  commands.push_back(GuardCallsCommand());
   return commands;
 }
 

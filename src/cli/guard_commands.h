@@ -16,6 +16,7 @@ Command GuardRunCommand();
 Command GuardAttachCommand();
 Command GuardDetachCommand();
 Command GuardExportCommand();
+Command GuardCallsCommand();
 
 // "1%", "0.01" in millionths.
 Result<uint64_t> ParseBudgetPpm(std::string text);

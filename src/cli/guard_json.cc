@@ -13,6 +13,7 @@ void WriteLoops(const Profile& profile, JsonWriter& json) {
     const guard::ProfileLoop& loop = profile.loops[i];
     json.BeginObject();
     json.Field("name", LoopName(profile, i)).Field("external", loop.external);
+    json.Field("hand_over", loop.hand_over);
     json.Field("iterations", loop.iterations).Field("ready_events", loop.ready_events);
     json.Field("sites", loop.sites.size());
     json.Key("handlers").BeginArray();
@@ -68,6 +69,7 @@ void WritePlanFacts(const guard::PlanFacts& plan, JsonWriter& json) {
   json.Field("hits_per_unit", static_cast<double>(plan.hits_per_mega_unit) / 1e6);
   json.Field("unit_ns", plan.unit_ns).Field("unit_ns_measured", plan.unit_ns_measured);
   json.Field("cost_share", static_cast<double>(plan.cost_ppm) / 1e6);
+  json.Field("unit_cost_share", static_cast<double>(plan.unit_cost_ppm) / 1e6);
   json.Field("confused_types", plan.confused_types).EndObject();
 }
 

@@ -105,6 +105,7 @@ class ReportDesk {
   void Take(const UnitReport& report) {
     Count(report);
     output_.Print(flags_.json ? ToJson(report) + "\n" : GuardReportText(report, output_.color()));
+    output_.Flush();
     if (store_) {
       const Status stored = store_->Append(report);
       if (!stored.ok() && !warned_) output_.Warn(stored.error().ToString());

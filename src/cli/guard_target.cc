@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 
@@ -48,17 +47,25 @@ class EnvironmentVariable {
 
 }  // namespace
 
-Result<GuardTarget> GuardTarget::Start(const std::vector<std::string>& command,
-                                       const guard::SessionFolder& session) {
+Result<GuardTarget> GuardTarget::Prepare(const std::vector<std::string>& command,
+                                         const guard::SessionFolder& session) {
   CULPRIT_ASSIGN(const std::string runtime, guard::FindRuntime());
   const char* preloaded = getenv("LD_PRELOAD");
   const bool others = preloaded != nullptr && *preloaded != 0;
   const EnvironmentVariable preload("LD_PRELOAD", others ? runtime + ":" + preloaded : runtime);
   const EnvironmentVariable folder(guard::wire::kSessionVariable, session.path());
   CULPRIT_ASSIGN(record::ChildProcess child, record::ChildProcess::Prepare(command));
-  CULPRIT_TRY(child.Release());
   GuardTarget target(child.pid());
   target.child_.emplace(std::move(child));
+  return target;
+}
+
+Status GuardTarget::Release() { return child_ ? child_->Release() : Status(); }
+
+Result<GuardTarget> GuardTarget::Start(const std::vector<std::string>& command,
+                                       const guard::SessionFolder& session) {
+  CULPRIT_ASSIGN(GuardTarget target, Prepare(command, session));
+  CULPRIT_TRY(target.Release());
   return target;
 }
 
@@ -88,7 +95,7 @@ std::optional<int> GuardTarget::ExitCode() { return child_ ? child_->ExitCode() 
 
 bool GuardTarget::alive() {
   if (child_) return !child_->ExitCode().has_value();
-  return kill(static_cast<pid_t>(pid_), 0) == 0 || errno == EPERM;
+  return life_.alive();
 }
 
 void GuardTarget::End(int signal) {

@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "guard/injector.h"
+#include "guard/proc_file.h"
 #include "guard/program_check.h"
 #include "guard/session_folder.h"
 #include "record/child_process.h"
@@ -25,6 +26,10 @@ class GuardTarget {
   // The command begins at once, with the session's name in its environment.
   static Result<GuardTarget> Start(const std::vector<std::string>& command,
                                    const guard::SessionFolder& session);
+  // The same in two steps: it begins with Release().
+  static Result<GuardTarget> Prepare(const std::vector<std::string>& command,
+                                     const guard::SessionFolder& session);
+  Status Release();
   static Result<GuardTarget> Attach(int64_t pid, const guard::SessionFolder& session,
                                     const guard::InjectOptions& options);
 
@@ -39,9 +44,10 @@ class GuardTarget {
   void End(int signal);
 
  private:
-  explicit GuardTarget(int64_t pid) : pid_(pid) {}
+  explicit GuardTarget(int64_t pid) : pid_(pid), life_(pid) {}
 
   int64_t pid_;
+  guard::ProcessLife life_;
   std::optional<record::ChildProcess> child_;
   uint64_t held_ns_ = 0;
 };

@@ -97,6 +97,10 @@ std::string GuardReportText(const UnitReport& report, bool color) {
   }
   text += "ready " + GuardDuration(report.ready_ns) + "; " + std::string(guard::Name(report.kind));
   if (!report.loop.empty()) text += " of " + report::PlainText(report.loop);
+  if (!report.nearest_type.empty()) {
+    text += "; most like " + report::PlainText(report.nearest_type) + " (" +
+            PpmText(report.similarity_ppm) + ")";
+  }
   text += "\n";
   for (size_t i = 0; i < std::min(report.stacks.size(), kShownStacks); ++i) {
     if (i > 0 && report.stacks[i].by == SeenStack::By::kEnd) break;
@@ -171,6 +175,7 @@ std::string LoopsText(const Profile& profile, const Output& output) {
     const char* units = "iterations";
     if (!loop.handlers.empty()) units = "handlers";
     if (!loop.commands.empty()) units = "commands in handlers";
+    if (loop.hand_over) units = "none: it hands over connections";
     table.Row({report::PlainText(LoopName(profile, i)), loop.external ? "from outside" : "inner",
                FormatCount(loop.iterations), PerUnit(per_mega), units});
   }
@@ -272,7 +277,8 @@ std::string GuardProfileText(const Profile& profile, const std::string& path,
                      FormatCount(plan.functions) + " functions patched"},
       {"hits per unit", PerUnit(plan.hits_per_mega_unit) + ", expected cost " +
                             PpmText(plan.cost_ppm) + " of " + GuardDuration(plan.unit_ns) +
-                            (plan.unit_ns_measured ? "" : " (estimated)")},
+                            (plan.unit_ns_measured ? "" : " (estimated)") + ", " +
+                            PpmText(plan.unit_cost_ppm) + " without any guard"},
       {"unlike any type", "threshold " + GuardDuration(profile.unknown_threshold_ns)}};
   return report::Heading(report::PlainText(path) + ": guard profile", output.color()) +
          report::Facts(facts, output.color()) + "\n" + LoopsText(profile, output) + "\n" +

@@ -9,6 +9,7 @@
 #include "cli/guard_target.h"
 #include "cli/guard_text.h"
 #include "guard/collector.h"
+#include "guard/cpu_meter.h"
 #include "guard/learn.h"
 #include "guard/merge_profiles.h"
 #include "guard/plan_builder.h"
@@ -28,6 +29,7 @@ constexpr uint32_t kTrainPlan = 1;
 constexpr uint32_t kOffPlan = 2;
 constexpr uint32_t kCalibratePlan = 3;
 constexpr int64_t kTrainRoundMs = 10;
+constexpr uint64_t kCpuRounds = 50;  // between two looks at the CPU time
 
 struct TrainOptions {
   std::vector<std::string> command;
@@ -184,12 +186,19 @@ class Training {
       for (const guard::wire::Sample& sample : samples) guard::AddSample(sample, profile_);
       samples_ += samples.size();
     };
+    guard::CpuMeter meter;
+    const uint64_t units_before = collector_.Totals().units;
+    uint64_t round = 0;
     while (Goes(options_.for_ns)) {
       const uint64_t before = samples_;
       collector_.Poll(sink_);
       output_.progress().Advance(samples_ - before);
+      if (round++ % kCpuRounds == 0) meter.Look(collector_.pids());
       SleepMs(kTrainRoundMs);
     }
+    meter.Look(collector_.pids());
+    profile_.training.measured_units += collector_.Totals().units - units_before;
+    profile_.training.measured_cpu_ns += meter.cpu_ns();
     output_.progress().Finish();
     return {};
   }

@@ -24,7 +24,9 @@ Result<int> RunMine(const Arguments& arguments, Output& output) {
                                arguments, output));
     return std::move(*found.mine);
   };
-  CULPRIT_ASSIGN(const MineFacts facts, GatherMine(path, settings, StorePath(arguments), gather));
+  CULPRIT_ASSIGN(const MineFacts facts,
+                 GatherMine(path, settings, StorePath(arguments), gather,
+                            MinerOf(path, settings.gather.loop(), arguments, output)));
   NoteGathered(facts.gathered, output);
   if (arguments.Has("--json")) {
     output.Print(MineJson(facts));
@@ -59,13 +61,15 @@ const stackmine::Signature* MineFacts::SignatureOf(size_t cluster) const {
 
 Result<MineFacts> GatherMine(const std::string& path, const MineSettings& settings,
                              const std::string& store, Progress& progress) {
-  return GatherMine(path, settings, store, [&](corpus::GatherReport& report) {
+  const auto gather = [&](corpus::GatherReport& report) {
     return stackmine::GatherEvidence(path, settings.gather, progress, &report);
-  });
+  };
+  return GatherMine(path, settings, store, gather, &mine::MineMaximal);
 }
 
 Result<MineFacts> GatherMine(const std::string& path, const MineSettings& settings,
-                             const std::string& store, const GatherMineEvidence& gather) {
+                             const std::string& store, const GatherMineEvidence& gather,
+                             const stackmine::MaximalMiner& miner) {
   MineFacts facts;
   facts.path = path;
   std::error_code code;
@@ -73,7 +77,7 @@ Result<MineFacts> GatherMine(const std::string& path, const MineSettings& settin
   // First, so that a broken store is told before the long work.
   CULPRIT_ASSIGN(facts.signatures, stackmine::ReadStore(store));
   CULPRIT_ASSIGN(facts.evidence, gather(facts.gathered));
-  facts.result = stackmine::MineClusters(facts.evidence, settings.mine);
+  CULPRIT_ASSIGN(facts.result, stackmine::MineClustersBy(miner, facts.evidence, settings.mine));
   facts.known = stackmine::MatchAndRank(facts.evidence, facts.signatures, settings.mine.clustering,
                                         facts.result);
   return facts;
@@ -113,7 +117,7 @@ Command MineCommand() {
                            .help = "show the patterns of each cluster and all their variants"});
   command.flags.push_back({.name = "--json", .help = "print JSON with all clusters"});
   command.flags.push_back(StoreFlag());
-  for (Flag& flag : EngineFlags()) command.flags.push_back(std::move(flag));
+  for (Flag& flag : MiningEngineFlags()) command.flags.push_back(std::move(flag));
   command.details =
       "Follows the waits of every instance to whoever ended them, adds up the stacks that waited "
       "and ran over all traces, finds the call sequences that cost at least lambda, and groups "

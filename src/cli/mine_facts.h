@@ -36,10 +36,11 @@ struct MineFacts {
 
 Result<MineFacts> GatherMine(const std::string& path, const MineSettings& settings,
                              const std::string& store, Progress& progress);
-// The same of evidence that `gather` gives.
+// The same of evidence that `gather` gives, mined by `miner`.
 using GatherMineEvidence = std::function<Result<stackmine::Evidence>(corpus::GatherReport&)>;
 Result<MineFacts> GatherMine(const std::string& path, const MineSettings& settings,
-                             const std::string& store, const GatherMineEvidence& gather);
+                             const std::string& store, const GatherMineEvidence& gather,
+                             const stackmine::MaximalMiner& miner);
 
 struct MineTextOptions {
   size_t show = 10;  // clusters of each kind in full

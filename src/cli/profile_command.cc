@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "base/glob.h"
 #include "base/json_writer.h"
@@ -99,7 +100,7 @@ Error NothingOwned(const episode::ProfilePart& facts) {
                 "no system call has a user stack, and no function entries were recorded, so "
                 "nobody owns a call",
             .hint =
-                "record with culprit record --syscalls, or perf record -g -e "
+                "record with culprit record --syscalls, culprit guard calls, or perf record -g -e "
                 "raw_syscalls:sys_enter"};
   }
   return {.message = "no frame of the stacks is of the application",
@@ -111,10 +112,24 @@ Result<scale::RunProfile> ProfileHere(const Arguments& arguments,
                                       const episode::ProfileOptions& options, Output& output) {
   CULPRIT_ASSIGN(const std::vector<std::string> paths, TracesOf(arguments.operands()));
   episode::ProfileBuilder builder(options);
+  std::optional<trace::TraceReader> syscalls;
+  if (arguments.Has("--syscalls")) {
+    auto opened = trace::TraceReader::Open(arguments.Text("--syscalls"));
+    if (!opened.ok()) return opened.error();
+    if (paths.size() != 1) {
+      return Error{.message = "--syscalls goes with one trace of functions",
+                   .hint = "culprit profile merge puts several profiles together"};
+    }
+    syscalls.emplace(std::move(opened).value());
+  }
   output.progress().Start("reading", "traces", paths.size());
   for (const std::string& path : paths) {
     CULPRIT_ASSIGN(const trace::TraceReader reader, trace::TraceReader::Open(path));
-    builder.Add(reader);
+    if (syscalls) {
+      CULPRIT_TRY(builder.Add(*syscalls, reader));
+    } else {
+      builder.Add(reader);
+    }
     output.progress().Advance();
   }
   output.progress().Finish();
@@ -128,6 +143,9 @@ Result<scale::RunProfile> ProfileHere(const Arguments& arguments,
 
 Result<scale::RunProfile> ProfileByRun(const Arguments& arguments,
                                        const episode::ProfileOptions& options, Output& output) {
+  if (arguments.Has("--syscalls")) {
+    return Error{.message = "--syscalls goes with one trace of functions, not with shards"};
+  }
   if (arguments.operands().size() != 1) {
     return Error{.message = "only one corpus can be cut into shards",
                  .hint = "add the others to it with culprit corpus add, or merge profiles"};
@@ -177,9 +195,15 @@ Command ProfileItself() {
       {"culprit profile staging.ctrace -o app.cprof", "from one trace with stacks"},
       {"culprit profile fleet --process nginx -o nginx.cprof", "from all traces of a corpus"},
       {"culprit profile t.ctrace --module 'libapr*' --module httpd -o httpd.cprof",
-       "only these modules are the application"}};
+       "only these modules are the application"},
+      {"culprit profile functions.ctrace --syscalls recorded.ctrace -o app.cprof",
+       "functions of uftrace or LTTng-UST, system calls recorded beside them"}};
   command.flags = {OutputFlag(),
                    ForceFlag(),
+                   {.name = "--syscalls",
+                    .kind = ValueKind::kPath,
+                    .value = "TRACE",
+                    .help = "take the system calls from this trace of the same time and clock"},
                    {.name = "--process",
                     .kind = ValueKind::kText,
                     .value = "GLOB",
@@ -203,9 +227,10 @@ Command ProfileItself() {
   for (Flag& flag : EngineFlags()) command.flags.push_back(std::move(flag));
   command.details =
       "The traces must show who makes the calls: system calls with user stacks, or function "
-      "entries and exits on the same threads (culprit record --functions, LTTng-UST). Times are "
-      "not kept, so a "
-      "profile of a test machine serves in production. docs/inference.md explains it.";
+      "entries and exits on the same threads (culprit guard calls, culprit record --functions, "
+      "LTTng-UST). Where another tool recorded the functions, --syscalls names a recording of the "
+      "system calls beside it. Times are not kept, so a profile of a test machine serves in "
+      "production. docs/inference.md explains it.";
   command.run = &RunProfile;
   return command;
 }

@@ -57,6 +57,7 @@ Result<int> RunPush(const Arguments& arguments, Output& output) {
   target_options.retries = static_cast<uint32_t>(arguments.Number("--retries"));
   target_options.ssh = arguments.Text("--ssh");
   CULPRIT_ASSIGN(const push::PushOptions options, OptionsOf(arguments));
+  CULPRIT_TRY(push::CheckSources(sources));
   CULPRIT_ASSIGN(const auto target, push::OpenTarget(where, target_options));
   CULPRIT_ASSIGN(const push::PushOutcome outcome,
                  push::Push(sources, *target, options, output.progress()));

@@ -4,10 +4,12 @@
 #include <set>
 
 #include "base/json_writer.h"
+#include "base/large_memory.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/gather_flags.h"
+#include "corpus/gather.h"
 #include "report/plain_text.h"
 #include "report/table.h"
 #include "scale/engine.h"
@@ -65,6 +67,7 @@ Result<int> RunVerb(Verb verb, const Arguments& arguments, Output& output) {
   const scale::TaskOptions task{.jobs = JobsOf(arguments),
                                 .memory_bytes = MemoryOf(arguments, bounds),
                                 .use_summaries = bounds.use_summaries};
+  LargeMemory::SetBound(corpus::TableShare(task.memory_bytes));
   CULPRIT_TRY(RunTask(run, verb, index, task, output.progress()));
   output.Note(name + ": " + run.OutputPath(verb, index));
   return 0;

@@ -153,6 +153,73 @@ TEST_F(ShardCommandTest, MineImpactAndContrastAreTheSameByAnyEngine) {
   }
 }
 
+TEST_F(ShardCommandTest, PatternsMinedByAnEngineAreTheSame) {
+  const std::vector<std::string> mine = {"mine", corpus_, "--json", "--min-share", "0.3%"};
+  ASSERT_EQ(Run(mine), 0) << err_;
+  const std::string plain = out_;
+  const auto same = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = mine;
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(Run(words), 0) << err_;
+    EXPECT_EQ(out_, plain);
+  };
+  same({"--subtrees", "3"});
+  EXPECT_TRUE(Said("map: 3 tasks")) << err_;
+  same({"--subtrees", "5", "--max-patterns", "2000000"});
+  const std::vector<std::string> launched = {
+      "--engine",  "command",      "--command",  "sh -c {command}",
+      "--program", CULPRIT_BINARY, "--shards",   "2",
+      "--run",     run_,           "--subtrees", "2"};
+  same(launched);
+  // Each round of the search is a run of its own below that of the evidence.
+  std::vector<std::string> runs;
+  for (const auto& entry : fs::directory_iterator(run_)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("patterns-")) runs.push_back(entry.path().string());
+  }
+  ASSERT_FALSE(runs.empty());
+  for (const std::string& run : runs) {
+    EXPECT_EQ(Run({"shard", "status", run}), 0);
+    fs::resize_file(run + "/map/00001", 10);
+    fs::remove(run + "/finalize/00000");
+    EXPECT_EQ(Run({"shard", "status", run}), 1);
+  }
+  same(launched);
+  EXPECT_TRUE(Said("map: 2 tasks, 1 done before")) << err_;
+  ASSERT_EQ(Analyze({"--subtrees", "2", "--shards", "2"}), 0) << err_;
+  EXPECT_EQ(out_, plain_);
+}
+
+TEST_F(ShardCommandTest, PatternsBeyondABoundAreThoseOfOneProcess) {
+  const std::vector<std::string> mine = {"mine", corpus_,          "--json", "--min-share",
+                                         "0.3%", "--max-patterns", "3"};
+  ASSERT_EQ(Run(mine), 0) << err_;
+  const std::string plain = out_;
+  std::vector<std::string> words = mine;
+  words.insert(words.end(), {"--subtrees", "3"});
+  ASSERT_EQ(Run(words), 0) << err_;
+  EXPECT_EQ(out_, plain);
+}
+
+TEST_F(ShardCommandTest, DiffReadsBothCorporaByAnyEngine) {
+  const std::string after = folder_ / "after";
+  ASSERT_EQ(Run({"synth", "-o", after, "--traces", "6", "--dur", "2s", "--seed", "7"}), 0) << err_;
+  const std::vector<std::string> diff = {"diff", corpus_, after, "--json", "--deals", "50"};
+  ASSERT_EQ(Run(diff), 0) << err_;
+  const std::string plain = out_;
+  std::vector<std::string> words = diff;
+  words.insert(words.end(), {"--shards", "3", "--run", run_});
+  ASSERT_EQ(Run(words), 0) << err_;
+  EXPECT_EQ(out_, plain);
+  EXPECT_EQ(Run({"shard", "status", run_ + "/before"}), 0);
+  EXPECT_EQ(Run({"shard", "status", run_ + "/after"}), 0);
+  words = diff;
+  words.insert(words.end(), {"--engine", "command", "--command", "sh -c {command}", "--program",
+                             CULPRIT_BINARY, "--shards", "2"});
+  ASSERT_EQ(Run(words), 0) << err_;
+  EXPECT_EQ(out_, plain);
+}
+
 TEST_F(ShardCommandTest, AProfileIsTheSameByAnyEngine) {
   const std::string calls = folder_ / "calls";
   ASSERT_EQ(MakeCalls(calls), 0) << err_;

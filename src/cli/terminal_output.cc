@@ -98,7 +98,7 @@ TerminalOutput::TerminalOutput(int out_fd, int err_fd)
 TerminalOutput::~TerminalOutput() {
   const std::lock_guard lock(mutex_);
   EraseProgress();
-  Flush();
+  WriteBuffer();
 }
 
 void TerminalOutput::Print(std::string_view text) {
@@ -107,7 +107,13 @@ void TerminalOutput::Print(std::string_view text) {
   buffer_ += text;
   if (buffer_.size() < kBufferBytes) return;
   if (out_is_terminal_) EraseProgress();
-  Flush();
+  WriteBuffer();
+}
+
+void TerminalOutput::Flush() {
+  const std::lock_guard lock(mutex_);
+  if (out_is_terminal_) EraseProgress();
+  WriteBuffer();
 }
 
 void TerminalOutput::Warn(std::string_view line) { Note("culprit: " + std::string(line)); }
@@ -127,13 +133,13 @@ bool TerminalOutput::closed_pipe() const {
 Status TerminalOutput::Finish() {
   const std::lock_guard lock(mutex_);
   EraseProgress();
-  Flush();
+  WriteBuffer();
   if (error_number_ == 0) return {};
   errno = error_number_;
   return ErrnoError("write", "standard output");
 }
 
-void TerminalOutput::Flush() {
+void TerminalOutput::WriteBuffer() {
   if (error_number_ == 0) error_number_ = WriteAll(out_fd_, buffer_);
   buffer_.clear();
 }
@@ -143,7 +149,7 @@ void TerminalOutput::Flush() {
 void TerminalOutput::WriteError(const std::string& text) {
   const std::lock_guard lock(mutex_);
   EraseProgress();
-  Flush();
+  WriteBuffer();
   // Standard error that cannot be written leaves nobody to tell.
   static_cast<void>(WriteAll(err_fd_, text));
 }

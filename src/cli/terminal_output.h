@@ -30,6 +30,7 @@ class TerminalOutput : public Output {
   ~TerminalOutput() override;
 
   void Print(std::string_view text) override;
+  void Flush() override;
   void Warn(std::string_view line) override;
   void Note(std::string_view line) override;
   bool color() const override { return color_; }
@@ -45,7 +46,7 @@ class TerminalOutput : public Output {
  private:
   void Draw(const Progress::Report& report);
   void EraseProgress();
-  void Flush();
+  void WriteBuffer();
   void WriteError(const std::string& text);
 
   const int out_fd_;

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/watch_process.h"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <deque>
 #include <filesystem>
@@ -241,7 +238,7 @@ bool Watched::Over() const {
 
 bool Watched::Alive(int64_t pid) const {
   if (child != nullptr) return !child->ExitCode().has_value();
-  return kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM;
+  return guard::IsRunning(pid);
 }
 
 Status WatchProcess(const Watched& watched, int64_t pid, uint32_t attempt) {
@@ -273,7 +270,9 @@ Status WatchProcess(const Watched& watched, int64_t pid, uint32_t attempt) {
                       FormatCount(session.facts.guards) + " guards, expected to cost " +
                       FormatShare(static_cast<int64_t>(session.facts.cost_ppm), 1'000'000) +
                       "; inbox: " + watched.folder.InboxFile());
-  while (watched.Alive(pid) && !watched.Over()) {
+  const guard::ProcessLife life(pid);
+  const auto alive = [&] { return watched.child != nullptr ? watched.Alive(pid) : life.alive(); };
+  while (alive() && !watched.Over()) {
     session.Poll(sink);
     if (intake) analyst.Poll(intake->counts().taken, GuardClockNs());
     const std::string told = recorder ? recorder->Poll(GuardClockNs()) : std::string();
