@@ -24,6 +24,7 @@
 #include "import/etl_image_builder.h"
 #include "import/ring_buffer_sample.h"
 #include "import/uftrace_builder.h"
+#include "scale/pattern_codec.h"
 #include "scale/profile_part_codec.h"
 #include "stackmine/evidence_codec.h"
 #include "trace/random_trace.h"
@@ -60,6 +61,7 @@ Seeds TrainingLogSeeds() {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     guard::SimulatedProcess process(7);
     guard::SimulatedThread thread(process, 7);
+    if (seed == 4) thread.LogTimes();
     guard::SimulatedServer(thread, {.seed = seed, .iterations = 10 * seed}).Run();
     seeds.push_back(thread.Words());
   }
@@ -189,6 +191,11 @@ Seeds UsdtNotesSeeds() {
   return {"\x01"s + head + std::string(24, '\x01') + "db\0start\0"s + std::string(3, '\0')};
 }
 
+Seeds UsdtArgumentSeeds() {
+  return {"8@x20 8@x21 -4@x0", "-4@[sp, 152] 8@[x1]", "8@%rbx 8@%r12 -4@%eax",
+          "-4@-20(%rbp) 8@(%rsi)", "8@$5 8@name+8(%rip)"};
+}
+
 Seeds MineEvidenceSeeds() {
   Seeds seeds;
   for (uint64_t seed = 1; seed <= 6; ++seed) {
@@ -205,6 +212,15 @@ Seeds CausesEvidenceSeeds() {
     seeds.push_back(EncodeEvidence(causality::ExtractTrace(waitgraph::Timelines(made), "t", {})));
   }
   return seeds;
+}
+
+Seeds PatternSeeds() {
+  mine::WeightedSequences stacks;
+  for (uint32_t i = 0; i < 40; ++i) {
+    stacks.Add(std::vector<mine::Symbol>{1, 2, i / 10, i, i * 1000}, 1000 + i);
+  }
+  const mine::Subtree subtree = MineSubtree(stacks, {0, 1}, {.lambda = 5000, .jobs = 1});
+  return {scale::EncodeDatabase(stacks), scale::EncodeSubtree(subtree)};
 }
 
 Seeds ProfilePartSeeds() {
@@ -238,6 +254,7 @@ constexpr Row kRows[] = {
     {"perf_data_fuzz", PerfDataSeeds},
     {"perf_script_fuzz", PerfScriptSeeds},
     {"perfetto_fuzz", PerfettoSeeds},
+    {"pattern_codec_fuzz", PatternSeeds},
     {"plan_view_fuzz", PlanSeeds},
     {"pprof_fuzz", PprofSeeds},
     {"guard_profile_file_fuzz", ProfileSeeds},
@@ -250,6 +267,7 @@ constexpr Row kRows[] = {
     {"training_log_fuzz", TrainingLogSeeds},
     {"uftrace_fuzz", UftraceSeeds},
     {"unwind_cfi_fuzz", FrameRangesSeeds},
+    {"usdt_argument_fuzz", UsdtArgumentSeeds},
     {"usdt_notes_fuzz", UsdtNotesSeeds},
     {"xperf_csv_fuzz", XperfCsvSeeds},
 };

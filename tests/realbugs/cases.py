@@ -320,6 +320,8 @@ ALL = [
          loops=('py::acquire_lock:*',), fix=('py::acquire_lock:*',)),
     Case('python-templates', **PYTHON, wrong={'check_every': 1}, loops=('py::check_templates:*',),
          fix=('py::do_GET:*', 'py::check_templates:*')),
+    Case('python-regex', **PYTHON | CPU_ONLY, fix=('py::search:*',),
+         trouble=loads.http(['/a', '/bb', '/search/' + 27 * 'a' + 'b', '/ccc', '/dddd'], keep=5)),
 ]
 
 BY_NAME = {case.name: case for case in ALL}

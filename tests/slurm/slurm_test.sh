@@ -6,7 +6,7 @@
 #
 #   slurm_test.sh CASE...    CULPRIT names the program; exit code 77: cannot run here
 #
-# Cases: identical, commands, host-dies, link-cut, damaged-output, full-disk,
+# Cases: identical, commands, subtrees, host-dies, link-cut, damaged-output, full-disk,
 # controller-restarts, stopped, killed
 set -euo pipefail
 
@@ -142,10 +142,33 @@ case_commands() {
     as_slurm "$command" fleet --json --no-summaries >"$command.json" || fail "$command failed"
     cmp plain-command.json "$command.json" || fail "$command prints something else"
   done
+  "$culprit" diff fleet pristine --json --no-summaries --deals 50 >plain-command.json 2>plain-command.err
+  as_slurm diff fleet pristine --json --no-summaries --deals 50 >diff.json || fail "diff failed"
+  cmp plain-command.json diff.json || fail "diff prints something else"
   make_calls
   "$culprit" profile calls -o plain.cprof >/dev/null 2>&1 || fail "there is no profile to compare with"
   as_slurm profile calls -o slurm.cprof >/dev/null || fail "profile failed"
   cmp plain.cprof slurm.cprof || fail "the profile differs"
+}
+
+# Mining by the hosts, and once more after a piece of the search was damaged.
+case_subtrees() {
+  fresh 0
+  cd "$work"
+  local mine=(mine fleet --json --no-summaries --min-share 0.3%) first
+  "$culprit" "${mine[@]}" >plain-mine.json 2>plain-mine.err
+  as_slurm "${mine[@]}" --subtrees 4 >subtrees.json || fail "mining by hosts failed"
+  cmp plain-mine.json subtrees.json || fail "the hosts find other patterns"
+  first=$(find "$work/run" -maxdepth 1 -name 'patterns-*' | sort | head -n 1)
+  [[ -n $first ]] || fail "the hosts mined nothing"
+  truncate -s 20 "$first/map/00002"
+  rm "$first/finalize/00000"
+  : >"$work/begun"
+  on_head "$culprit" "${mine[@]}" --subtrees 4 --engine slurm --run "$work/run" --shards 4 \
+    --program "$work/worker" >subtrees.json 2>"$work/commands.err" || fail "it did not go on"
+  cmp plain-mine.json subtrees.json || fail "the second run finds other patterns"
+  [[ $(grep ' map ' "$work/begun" | cut -d' ' -f3 | tr '\n' ' ') == "2 " ]] ||
+    fail "more than the damaged piece was mined again"
 }
 
 case_host_dies() {
