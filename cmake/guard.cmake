@@ -32,8 +32,12 @@ if(guard_runtime_sources)
   target_compile_options(culprit_guard_library PRIVATE ${guard_runtime_flags} -fno-sanitize=all)
   target_link_options(culprit_guard_library PRIVATE -fno-sanitize=all -static-libgcc -static-libstdc++
                       -Wl,-z,now -Wl,-z,nodelete -Wl,--exclude-libs,ALL)
-  set_target_properties(culprit_guard_library PROPERTIES OUTPUT_NAME culprit_guard UNITY_BUILD OFF
-                        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  # What every wait passes through is one unit, so that it is inlined.
+  foreach(name module_changes session thread_state unit_tracker wait_calls wait_frame wait_question)
+    set_source_files_properties(src/guard/runtime/${name}.cc PROPERTIES UNITY_GROUP wait)
+  endforeach()
+  set_target_properties(culprit_guard_library PROPERTIES OUTPUT_NAME culprit_guard UNITY_BUILD ON
+                        UNITY_BUILD_MODE GROUP LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   cmake_language(DEFER CALL add_dependencies culprit culprit_guard_library)
   install(TARGETS culprit_guard_library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/culprit)
 endif()

@@ -17,15 +17,16 @@
 
 namespace culprit::guard {
 
-// Of one guard hit in this processor's runtime, and of a unit without its hits: some
-// three to four times what they take in a hot loop (bench/guard_hit_bench,
-// guard_unit_bench), because a server's other work has the caches in between.
+// Of one guard hit, and of a unit without its hits, as a profile of a busy redis
+// shows them: many times what they take in a hot loop (bench/guard_hit_bench,
+// guard_unit_bench), because a server's other work has the caches in between. On
+// x86-64 the hot loop alone was measured, under emulation.
 #if defined(__x86_64__)
-inline constexpr uint64_t kHitCostPs = 19'000;
-inline constexpr uint64_t kUnitCostPs = 100'000;
+inline constexpr uint64_t kHitCostPs = 45'000;
+inline constexpr uint64_t kUnitCostPs = 150'000;
 #else
-inline constexpr uint64_t kHitCostPs = 12'000;
-inline constexpr uint64_t kUnitCostPs = 45'000;
+inline constexpr uint64_t kHitCostPs = 40'000;
+inline constexpr uint64_t kUnitCostPs = 120'000;
 #endif
 // What one logged entry costs in training.
 inline constexpr uint64_t kTrainEntryCostPs = 25'000;
