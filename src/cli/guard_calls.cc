@@ -139,6 +139,11 @@ Status WriteCalls(const CallsOptions& options, const guard::SessionFolder& sessi
   if (added.entries == 0) {
     output.Warn("no function told of its entry: is the program linked dynamically?");
   }
+  if (added.syscalls == 0) {
+    return Error{.message = "no system call was recorded: there is nothing to profile",
+                 .file = options.path,
+                 .hint = "as root, or with CAP_BPF and CAP_PERFMON, the recorder sees them"};
+  }
   output.Note("recorded " + FormatCount(added.syscalls) + " system calls, " +
               FormatShare(static_cast<int64_t>(added.owned), static_cast<int64_t>(added.syscalls)) +
               " of them in functions, of " + FormatCount(added.entries) + " entries " +
