@@ -61,9 +61,10 @@ uint64_t NullRows(const Profile& profile, std::span<const SyscallLog> normals,
                   const std::vector<Load>& usual, const InferOptions& options) {
   const std::vector<Load> first = LoadsOf(profile, normals, Half::kFirst);
   const std::vector<Load> second = LoadsOf(profile, normals, Half::kSecond);
+  const std::vector<bool> of_many = MadeByMany(profile);
   size_t most = 0;
   const auto count = [&](const Load& half, std::span<const Load> sides) {
-    const Comparison comparison = Compare(half, sides, profile.symbols, options.compare);
+    const Comparison comparison = Compare(half, sides, profile.symbols, options.compare, of_many);
     most = std::max(most, ShareOut(profile, comparison.calls, options.ownership).rows.size());
   };
   std::vector<Load> sides = usual;
@@ -130,7 +131,8 @@ class Inferrer {
     result_.against_trace = !normals_.empty();
     result_.load = LoadOf(log_);
     const std::vector<Load> usual = LoadsOf(profile_, normals_);
-    result_.comparison = Compare(result_.load, usual, profile_.symbols, options_.compare);
+    result_.comparison =
+        Compare(result_.load, usual, profile_.symbols, options_.compare, MadeByMany(profile_));
     result_.units = SplitUnits(log_, options_.units);
     result_.anomalies = FindAnomalies(log_, result_.units, options_.jobs);
     if (options_.method == Method::kExcess) {

@@ -151,8 +151,10 @@ bool CameMoreOften(const SymbolExcess& row, const Load& buggy, const Load& norma
          WideAmount{normal.of(row.symbol).calls} * 5 * static_cast<uint64_t>(buggy.wall_ns);
 }
 
-// With the waits go the calls that end them.
-void SetWaitsAside(const Load& buggy, const SymbolTable& symbols, Comparison& result) {
+// With the waits go the calls that end them; and so does what is spread over the
+// functions of a program: a lock that all of them need, as of an interpreter.
+void SetWaitsAside(const Load& buggy, const SymbolTable& symbols, const std::vector<bool>& of_many,
+                   Comparison& result) {
   const auto set_aside = [&](const auto& goes) {
     const auto from = std::stable_partition(result.calls.begin(), result.calls.end(),
                                             [&](const auto& row) { return !goes(row); });
@@ -160,7 +162,10 @@ void SetWaitsAside(const Load& buggy, const SymbolTable& symbols, Comparison& re
     result.calls.erase(from, result.calls.end());
   };
   set_aside([&](const SymbolExcess& row) {
-    return IsWaitForThread(row, buggy, symbols.Name(row.symbol));
+    const std::string_view name = symbols.Name(row.symbol);
+    const bool everybodys =
+        row.symbol < of_many.size() && of_many[row.symbol] && name.starts_with("futex");
+    return everybodys || IsWaitForThread(row, buggy, name);
   });
   int64_t waits = 0;
   for (const SymbolExcess& row : result.waits) waits += row.observed;
@@ -322,7 +327,7 @@ Load LoadOf(const Profile& profile, Half half) {
 }
 
 Comparison Compare(const Load& buggy, std::span<const Load> normals, const SymbolTable& symbols,
-                   const CompareOptions& options) {
+                   const CompareOptions& options, const std::vector<bool>& of_many) {
   CULPRIT_CHECK(!normals.empty());
   Comparison result;
   std::vector<Scaled> scaled;
@@ -339,7 +344,7 @@ Comparison Compare(const Load& buggy, std::span<const Load> normals, const Symbo
   MostFirst(result.calls);
   MostFirst(result.time);
   FindNearest(buggy, scaled, symbols.size(), result);
-  SetWaitsAside(buggy, symbols, result);
+  SetWaitsAside(buggy, symbols, of_many, result);
   SetSlightAside(buggy, normals, symbols, options, result);
   return result;
 }

@@ -91,9 +91,10 @@ struct CompareOptions {
   uint64_t min_percent_of_any = 20;  // of the calls
 };
 
-// At least one normal load.
+// At least one normal load. `of_many`: by symbol, no function makes most of these
+// calls (ownership.h).
 Comparison Compare(const Load& buggy, std::span<const Load> normals, const SymbolTable& symbols,
-                   const CompareOptions& options = {});
+                   const CompareOptions& options = {}, const std::vector<bool>& of_many = {});
 
 // a * b / c without overflow in between, rounded down; c > 0.
 int64_t MulDiv(int64_t a, uint64_t b, uint64_t c);

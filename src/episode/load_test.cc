@@ -154,6 +154,11 @@ TEST_F(LoadTest, WaitsOfThreadsForEachOtherAreToldButNoExcess) {
   const Load looping = Make({{"read", 50}, {"write", 50}, {"futex(WAIT)", 90'000, kSecond}});
   EXPECT_EQ(Names(Against(looping, normal).calls), "futex(WAIT)");
   EXPECT_TRUE(Against(looping, normal).waits.empty());
+  // But if all functions make such calls, no one of them loops.
+  std::vector<bool> of_many(symbols_.size(), true);
+  const Comparison crowd = Compare(looping, {&normal, 1}, symbols_, {}, of_many);
+  EXPECT_TRUE(crowd.calls.empty());
+  EXPECT_EQ(Names(crowd.waits), "futex(WAIT)");
 }
 
 TEST_F(LoadTest, FewAndShortCallsAreSlightButLongOnesCount) {

@@ -133,6 +133,20 @@ std::vector<OwnedRow> RowsOf(const Profile& profile, const BySymbol& symbols) {
 
 }  // namespace
 
+std::vector<bool> MadeByMany(const Profile& profile) {
+  std::vector<uint64_t> owned(profile.symbols.size());
+  std::vector<uint64_t> largest(profile.symbols.size());
+  for (const ProfiledFunction& function : profile.functions) {
+    for (const SymbolCount& row : function.innermost) {
+      owned[row.symbol] += row.count;
+      largest[row.symbol] = std::max(largest[row.symbol], row.count);
+    }
+  }
+  std::vector<bool> of_many(owned.size());
+  for (size_t i = 0; i < owned.size(); ++i) of_many[i] = largest[i] < owned[i] - owned[i] / 2;
+  return of_many;
+}
+
 OwnedExcess ShareOut(const Profile& profile, const std::vector<SymbolExcess>& excess,
                      const OwnershipOptions& options) {
   const BySymbol symbols = OwnersOf(profile, excess);

@@ -48,6 +48,9 @@ struct OwnedExcess {
   uint64_t functions = 0;      // named in the rows, co-owners included
 };
 
+// By symbol: functions make such calls, but none of them half of these.
+std::vector<bool> MadeByMany(const Profile& profile);
+
 OwnedExcess ShareOut(const Profile& profile, const std::vector<SymbolExcess>& excess,
                      const OwnershipOptions& options = {});
 

@@ -104,7 +104,7 @@ bool StreamRanking::SameNames(const StreamRanking& other) const {
 StreamRanking RankStream(const Profile& profile, const Load& load, std::span<const Load> normals,
                          const CompareOptions& compare, const OwnershipOptions& ownership) {
   StreamRanking ranking;
-  ranking.comparison = Compare(load, normals, profile.symbols, compare);
+  ranking.comparison = Compare(load, normals, profile.symbols, compare, MadeByMany(profile));
   const OwnedExcess owned = ShareOut(profile, ranking.comparison.calls, ownership);
   ranking.functions = RowsOf(profile, owned, 1000);
   ranking.left_out = owned.left_out;
