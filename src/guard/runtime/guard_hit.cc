@@ -32,7 +32,7 @@ __attribute__((noinline)) bool TakeQuietBoundary(wire::UnitSlot& slot, const Con
   constexpr uint32_t kKnown =
       wire::PlanContext::kBoundary | wire::PlanContext::kTail | wire::PlanContext::kNoBit;
   ThreadState* state = KnownThread();
-  if ((rule.flags & ~kKnown) != 0 || state == nullptr || state->in_runtime ||
+  if ((rule.flags & ~kKnown) != 0 || state == nullptr || state->odd.in_runtime ||
       state->slot != &slot || state->plan == nullptr) {
     return false;
   }

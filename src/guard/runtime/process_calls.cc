@@ -114,7 +114,7 @@ void LogFutexWake(long number, long address, long operation) {
   const long command = operation & FUTEX_CMD_MASK;
   if (number != SYS_futex || (command != FUTEX_WAKE && command != FUTEX_WAKE_BITSET)) return;
   ThreadState* state = IsTraining() && !LogsTimes() ? ThisThread() : nullptr;
-  if (state == nullptr || state->in_runtime) return;
+  if (state == nullptr || state->odd.in_runtime) return;
   const uint64_t words[] = {
       LogWord(wire::LogKind::kWake, static_cast<uint64_t>(wire::WakeCall::kFutex), 0),
       MonotonicNs(), static_cast<uint64_t>(address)};

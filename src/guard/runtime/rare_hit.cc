@@ -12,7 +12,7 @@ namespace {
 
 // One-second windows, shared by all threads: a window that ends is begun anew by
 // whoever sees it first.
-void ChargeHits(const LoadedPlan& plan, const GuardRecord& guard) {
+void ChargeHits(ThreadState& state, const LoadedPlan& plan, const GuardRecord& guard) {
   const uint64_t now = ReadTicks();
   uint64_t begin = guard.window_ticks.load(std::memory_order_relaxed);
   if (now - begin > TicksOfNs(1'000'000'000) &&
@@ -22,6 +22,7 @@ void ChargeHits(const LoadedPlan& plan, const GuardRecord& guard) {
   const uint64_t hits = guard.window_hits.fetch_add(kChargeHits) + kChargeHits;
   if (hits <= plan.excessive_hits || guard.excessive.exchange(true)) return;
   AskForWork();
+  state.work_ticks = 0;
 }
 
 }  // namespace
@@ -29,12 +30,12 @@ void ChargeHits(const LoadedPlan& plan, const GuardRecord& guard) {
 void HandleRareHit(void* argument) {
   const auto& hit = *static_cast<const RareHit*>(argument);
   ThreadState* state = KnownThread();
-  if (state == nullptr || state->in_runtime || state->slot == nullptr || state->plan == nullptr) {
+  if (state == nullptr || state->odd.in_runtime || state->slot == nullptr || state->plan == nullptr) {
     return;
   }
-  state->in_runtime = true;
+  state->odd.in_runtime = true;
   wire::UnitSlot& slot = *state->slot;
-  if (slot.hits % kChargeHits == 0) ChargeHits(*state->plan, *hit.guard);
+  if (slot.hits % kChargeHits == 0) ChargeHits(*state, *state->plan, *hit.guard);
   if (hit.rule != nullptr) {
     const ReportPlace place = {
         .entry_sp = hit.sp, .return_address = hit.return_address, .entry = hit.guard->entry};
@@ -50,7 +51,7 @@ void HandleRareHit(void* argument) {
       if (state->plan == CurrentPlan()) PassDeadline(*state, place);
     }
   }
-  state->in_runtime = false;
+  state->odd.in_runtime = false;
 }
 
 }  // namespace culprit::guard::runtime

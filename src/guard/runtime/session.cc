@@ -18,10 +18,12 @@
 #include "guard/runtime/violation_report.h"
 
 namespace culprit::guard::runtime {
+
+std::atomic<const LoadedPlan*> g_plan;
+
 namespace {
 
 const wire::Control* g_control = nullptr;
-std::atomic<const LoadedPlan*> g_plan;
 std::atomic<uint32_t> g_answered;  // the number that was last wanted
 std::atomic<bool> g_work;
 std::atomic<bool> g_busy;
@@ -123,7 +125,7 @@ bool HasEnded() { return g_plan.load() != nullptr && g_control->wanted.load() ==
 
 void RemoveEnded() {
   ThreadState* state = ThisThread();
-  if (state == nullptr || state->in_runtime) return;
+  if (state == nullptr || state->odd.in_runtime) return;
   const UnloggedWork work(*state);
   g_answered.store(wire::kRemove);
   RemoveAll();
@@ -166,9 +168,6 @@ void FollowModules(const LoadedPlan& plan) {
 
 }  // namespace
 
-// What it points to is reached through it alone, which orders the loads.
-const LoadedPlan* CurrentPlan() { return g_plan.load(std::memory_order_relaxed); }
-
 void AskForWork() { g_work.store(true, std::memory_order_relaxed); }
 
 bool HasWork(uint64_t now) {
@@ -182,7 +181,7 @@ void DoWork() {
   const SessionLock lock;
   if (!lock.held()) return;
   ThreadState* state = ThisThread();
-  if (state == nullptr || state->in_runtime) return;
+  if (state == nullptr || state->odd.in_runtime) return;
   const UnloggedWork work(*state);
   g_work.store(false);
   const uint32_t wanted = g_control->wanted.load();

@@ -9,6 +9,7 @@
 // Changes are made by one thread at a time, under a lock that nobody waits for.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "guard/runtime/loaded_plan.h"
@@ -35,8 +36,11 @@ SessionFailure StartSession(const char* folder);
 // Restores every byte; logs are written out. Threads may go on.
 void StopSession();
 
-// nullptr: none, the program is as it was.
-const LoadedPlan* CurrentPlan();
+extern std::atomic<const LoadedPlan*> g_plan;
+
+// nullptr: none, the program is as it was. What it points to is reached through it
+// alone, which orders the loads.
+inline const LoadedPlan* CurrentPlan() { return g_plan.load(std::memory_order_relaxed); }
 
 // There is something to do at the next wait.
 void AskForWork();

@@ -88,9 +88,9 @@ ThreadState* ThisThread() {
   state->owner = &t_state;
   state->cursor = &t_log;
   if (g_has_key) {
-    state->in_runtime = true;
+    state->odd.in_runtime = true;
     pthread_setspecific(g_key, state);
-    state->in_runtime = false;
+    state->odd.in_runtime = false;
   }
   return state;
 }

@@ -74,37 +74,54 @@ struct UnitTime {
 // The wait call that a thread is in, on that call's own stack.
 struct WaitFrame;
 
-struct alignas(64) ThreadState {
-  // Of the unit; see unit_tracker.h and unit_cut.h. What every unit touches comes
-  // first, in four lines of the cache, so that nothing else need be there.
-  std::atomic<uint32_t> tid;  // 0: free
-  uint32_t index;
-  const void* owner;            // its t_state
-  wire::UnitSlot* slot;         // null: this process has none yet
-  const LoadedPlan* plan;       // that the unit began under; null: no unit
-  const SiteRule* head;         // of the loop that base_sp is of
-  uint64_t head_sp;             // of its wait call...
-  uint64_t head_site;           // ...which returns there
-  uint32_t head_call;           // WaitCall
-  uint32_t context_words;       // of a context set, that the plan uses
-  uint64_t quiet_until_ticks;   // a part that ends before it needs no look; 0: it does
-  uint64_t until_sample;        // so many units, then one is a sample
-  uint64_t tail_ticks;          // of the iteration so far, outside handlers
-  uint64_t tail_allowed_ticks;  // before the tail can be too slow
-  uint64_t iteration_deadline_ticks;
-  uint64_t refresh_ticks;            // from then on the thread's times are to be read
-  uint64_t unread_ticks;             // what iterations took since they were
-  uint64_t unread_from_ticks;        // what this one takes counts from here
-  uint64_t read_after_ticks;         // when it is so much, they are read again...
-  uint64_t clocks_until_ticks;       // ...and from then on the clocks
-  uint64_t iteration_allowed_ticks;  // for each ready event; 0: not checked
-  LoopLimits limits;                 // of the loop
-  uint32_t sample_count;
+// What an iteration does not have to be troubled with, mostly; together they are
+// looked at as one word.
+struct alignas(8) Oddities {
   bool loud;  // something was to be said of this iteration: all of it goes the long way
   bool in_runtime;
   bool times_moved;  // at_iteration_begin is not at_begin
   bool calibrates;   // the plan's mode, or...
   bool counts_hits;  // ...that it has hit_counting
+  bool reserved[3];
+
+  bool Any() const { return __builtin_bit_cast(uint64_t, *this) != 0; }
+};
+static_assert(sizeof(Oddities) == sizeof(uint64_t));
+
+struct alignas(64) ThreadState {
+  // Of the unit; see unit_tracker.h and unit_cut.h. What every unit touches comes
+  // first, in four lines of the cache, so that nothing else need be there: behind a
+  // system call none of them is near.
+  std::atomic<uint32_t> tid;  // 0: free
+  uint32_t index;
+  const void* owner;           // its t_state
+  wire::UnitSlot* slot;        // null: this process has none yet
+  const LoadedPlan* plan;      // that the unit began under; null: no unit
+  uint64_t head_sp;            // of the wait call of the loop that base_sp is of...
+  uint64_t head_site;          // ...which returns there
+  uint64_t quiet_until_ticks;  // a part that ends before it needs no look; 0: it does
+  uint64_t until_sample;       // so many units, then one is a sample
+
+  const SiteRule* head;         // of the loop
+  uint64_t foreign_site;        // a call that returns there is no head by this plan
+  uint32_t head_call;           // WaitCall
+  uint32_t context_words;       // of a context set, that the plan uses
+  uint64_t unread_ticks;        // what iterations took since the thread's times were read
+  uint64_t unread_from_ticks;   // what this one takes counts from here
+  uint64_t read_after_ticks;    // when it is so much, they are read again...
+  uint64_t clocks_until_ticks;  // ...and from then on the clocks
+  Oddities odd;
+
+  uint64_t refresh_ticks;  // from then on the thread's times are to be read
+  uint64_t work_ticks;     // from then on a wait asks whether there is work for the session
+  uint32_t sample_count;
+  int blocking_fd;         // + 1: it was asked, and blocks; 0: none...
+  uint32_t blocking_uses;  // ...since so many waits
+  uint64_t iteration_deadline_ticks;
+  uint64_t iteration_allowed_ticks;  // for each ready event; 0: not checked
+  uint64_t tail_ticks;               // of the iteration so far, outside handlers
+  uint64_t tail_allowed_ticks;       // before the tail can be too slow
+  LoopLimits limits;                 // of the loop
   uint64_t tail_contexts[wire::kContextWords];
   uint64_t own_ticks;            // spent by the runtime in the unit...
   uint64_t iteration_own_ticks;  // ...and in the iteration
@@ -117,8 +134,6 @@ struct alignas(64) ThreadState {
   ThreadTimes at_iteration_begin;
   ThreadTimes at_end;  // the last reading
   HeldFile schedstat;
-  int blocking_fd;           // + 1: it was asked, and blocks; 0: none...
-  uint32_t blocking_uses;    // ...since so many waits
   uint64_t published_units;  // of slot->units, in the process's counter
   uint64_t samples_flushed_ticks;
   wire::Sample samples[kSamplesACell];

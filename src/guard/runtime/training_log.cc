@@ -22,10 +22,10 @@ std::atomic<bool> g_times;
 // no part of the program.
 class QuietHere {
  public:
-  explicit QuietHere(ThreadState& state) : state_(state), before_(state.in_runtime) {
-    state.in_runtime = true;
+  explicit QuietHere(ThreadState& state) : state_(state), before_(state.odd.in_runtime) {
+    state.odd.in_runtime = true;
   }
-  ~QuietHere() { state_.in_runtime = before_; }
+  ~QuietHere() { state_.odd.in_runtime = before_; }
 
  private:
   ThreadState& state_;
@@ -135,12 +135,12 @@ bool MakeRoom(ThreadState& state, uint32_t words) {
 
 // A buffer without room leads entries to the slow path, which looks at in_runtime.
 UnloggedWork::UnloggedWork(ThreadState& state) : state_(state), end_(t_log.end) {
-  state.in_runtime = true;
+  state.odd.in_runtime = true;
   if (end_ != nullptr) t_log.end = t_log.next;
 }
 UnloggedWork::~UnloggedWork() {
   if (t_log.end != nullptr) t_log.end = end_;
-  state_.in_runtime = false;
+  state_.odd.in_runtime = false;
 }
 
 void StartTraining(uint64_t log_bytes, bool times) {
@@ -178,14 +178,14 @@ void AppendLog(ThreadState& state, const uint64_t* words, uint32_t count) {
 
 void AppendEntrySlowly(const uint64_t* words) {
   ThreadState* state = ThisThread();
-  if (state == nullptr || state->in_runtime) return;
+  if (state == nullptr || state->odd.in_runtime) return;
   AppendLog(*state, words, kEntryWords);
 }
 
 // Who only computes is of interest too: its log is kept as if it had waited.
 void AppendTimedEntry(const uint64_t* words) {
   ThreadState* state = ThisThread();
-  if (state == nullptr || state->in_runtime) return;
+  if (state == nullptr || state->odd.in_runtime) return;
   state->saw_wait = true;
   const uint64_t timed[] = {TimeWord(MonotonicNs()), words[0], words[1]};
   AppendLog(*state, timed, 1 + kEntryWords);
@@ -193,7 +193,7 @@ void AppendTimedEntry(const uint64_t* words) {
 
 void LogCallPlace(uint64_t sp, uint64_t site) {
   ThreadState* state = LogsTimes() ? ThisThread() : nullptr;
-  if (state == nullptr || state->in_runtime) return;
+  if (state == nullptr || state->odd.in_runtime) return;
   const uint64_t now_ns = MonotonicNs();
   const uint64_t words[] = {TimeWord(now_ns), LogWord(wire::LogKind::kPlace, 0, sp >> 4), site};
   AppendLog(*state, words, 3);

@@ -83,7 +83,7 @@ class SlotChange {
   slot.begin_ticks = now;
   slot.deadline_ticks = deadline;
   slot.overdue_ticks = deadline;
-  state.quiet_until_ticks = state.loud ? 0 : std::min(deadline, state.refresh_ticks);
+  state.quiet_until_ticks = state.odd.loud ? 0 : std::min(deadline, state.refresh_ticks);
 }
 
 [[gnu::always_inline]] inline wire::UnitKind KindBegunBy(const GuardRecord& guard) {
@@ -131,6 +131,46 @@ class SlotChange {
   t_unit = nullptr;
   __atomic_store_n(&slot.begin_ticks, uint64_t{0}, __ATOMIC_RELAXED);
   return true;
+}
+
+// When the next reading of the thread's times is due, if units go on from now.
+[[gnu::always_inline]] inline void SetRefresh(ThreadState& state, uint64_t now) {
+  const uint64_t unread = state.unread_ticks + (now - state.unread_from_ticks);
+  const uint64_t left = state.read_after_ticks - std::min(unread, state.read_after_ticks);
+  state.refresh_ticks = std::min(now + left, state.clocks_until_ticks);
+}
+
+[[gnu::always_inline]] inline uint64_t TimesOrMax(uint64_t a, uint32_t n) {
+  uint64_t product = 0;
+  return __builtin_mul_overflow(a, uint64_t{n}, &product) ? UINT64_MAX : product;
+}
+
+// The iteration of the thread's loop that begins with so many ready events; all that
+// is left of the one before is forgotten already.
+[[gnu::always_inline]] inline void BeginIteration(ThreadState& state, uint32_t ready,
+                                                  uint64_t now) {
+  wire::UnitSlot& slot = *state.slot;
+  SetRefresh(state, now);
+  state.iteration_deadline_ticks = UINT64_MAX;
+  state.tail_ticks = 0;
+  wire::UnitKind kind = wire::UnitKind::kIteration;
+  if (state.limits.has_handlers) {
+    kind = wire::UnitKind::kTail;
+    if (state.iteration_allowed_ticks != 0) {
+      state.iteration_deadline_ticks =
+          Saturated(now, TimesOrMax(state.iteration_allowed_ticks, ready));
+    }
+    state.tail_allowed_ticks = TimesOrMax(
+        state.limits.smallest_ticks[static_cast<uint32_t>(wire::UnitKind::kTail)], ready);
+    ClearWords(state.tail_contexts, state.context_words);
+  }
+  const SlotChange change(slot);
+  slot.ready = ready;
+  slot.done = 0;
+  slot.iteration_ticks = now;
+  ClearWords(slot.contexts, state.context_words);
+  BeginPart(state, slot, kind, now);
+  t_unit = &slot;
 }
 
 }  // namespace culprit::guard::runtime

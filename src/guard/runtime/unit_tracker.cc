@@ -33,11 +33,6 @@ constexpr uint64_t kShortNs = 20'000;
 
 UnitKind KindOf(const wire::UnitSlot& slot) { return static_cast<UnitKind>(slot.kind); }
 
-uint64_t Times(uint64_t a, uint32_t n) {
-  uint64_t product = 0;
-  return __builtin_mul_overflow(a, uint64_t{n}, &product) ? UINT64_MAX : product;
-}
-
 // A tail's time is that of all ready events, any other unit's of one.
 uint32_t EventsOf(const wire::UnitSlot& slot) {
   return KindOf(slot) == UnitKind::kTail ? std::max(slot.ready, 1u) : 1;
@@ -65,16 +60,9 @@ bool AreTimesOld(const ThreadState& state, const LoadedPlan& plan, uint64_t now)
   return UnreadTicks(state, now) >= state.read_after_ticks;
 }
 
-// When the next reading is due, if units go on from now.
-void SetRefresh(ThreadState& state, uint64_t now) {
-  const uint64_t unread = UnreadTicks(state, now);
-  const uint64_t left = state.read_after_ticks - std::min(unread, state.read_after_ticks);
-  state.refresh_ticks = std::min(now + left, state.clocks_until_ticks);
-}
-
 void PublishTimes(ThreadState& state) {
   state.clocks_until_ticks = state.at_begin.read_ticks + TicksOfNs(kClocksNs);
-  state.times_moved = true;
+  state.odd.times_moved = true;
   const SlotChange change(*state.slot);
   state.slot->delay_ns = state.at_begin.run_delay_ns;
   state.slot->delay_ticks = state.at_begin.read_ticks;
@@ -210,7 +198,7 @@ void EndUnit(ThreadState& state, const LoadedPlan& plan, const EndedUnit& unit,
     if (plan.mode == wire::Mode::kGuard) AdoptTimes(state, state.at_end);
   }
   if (sampled) MakeSample(state, verdict, PerEvent(time, events), unit.begin_ns);
-  const uint64_t threshold_ns = Times(ThresholdNs(plan.view, verdict), events);
+  const uint64_t threshold_ns = TimesOrMax(ThresholdNs(plan.view, verdict), events);
   const bool slow = time.Own() > threshold_ns;
   if (!slow && !unit.told) return;
   if (slow) state.iteration_reported = true;
@@ -248,7 +236,7 @@ bool IsLongPart(const LoadedPlan& plan, const wire::UnitSlot& slot, uint64_t tic
 void EndPart(ThreadState& state, const LoadedPlan& plan, uint64_t now, const ReportPlace& place) {
   wire::UnitSlot& slot = *state.slot;
   const uint64_t elapsed = ElapsedTicks(state, now);
-  state.loud = true;
+  state.odd.loud = true;
   state.iteration_own_ticks += state.own_ticks;
   if (KindOf(slot) != UnitKind::kTail) {
     const EndedUnit unit = {.ticks = elapsed, .begin_ns = UnitBeginNs(state), .told = state.told};
@@ -311,7 +299,7 @@ void EndIteration(ThreadState& state, const LoadedPlan& plan, uint64_t now,
 
 // What only the long way leaves behind.
 void ForgetIteration(ThreadState& state) {
-  state.loud = false;
+  state.odd.loud = false;
   state.own_ticks = 0;
   state.iteration_own_ticks = 0;
   state.tail_time = {};
@@ -328,10 +316,11 @@ bool EnterLoop(ThreadState& state, const LoadedPlan& plan, const SiteRule& site,
     const uint32_t every = header.sample_every;
     if (every == 0) state.until_sample = kNever;
     if (every != 0 && state.until_sample - 1 >= every) state.until_sample = every;
-    state.calibrates = plan.mode == wire::Mode::kCalibrate;
-    state.counts_hits = header.hit_counting != 0;
+    state.odd.calibrates = plan.mode == wire::Mode::kCalibrate;
+    state.odd.counts_hits = header.hit_counting != 0;
     state.iteration_allowed_ticks = plan.iteration_ticks;
     state.context_words = std::min(header.context_bits / 64 + 1, wire::kContextWords);
+    state.foreign_site = 0;
     ClearWords(state.slot->contexts, wire::kContextWords);
     ClearWords(state.tail_contexts, wire::kContextWords);
   }
@@ -384,39 +373,20 @@ void LeaveLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& s
   const bool same = state.plan == &plan && state.head == &site && state.head_sp == sp;
   if (!same && !EnterLoop(state, plan, site, sp)) return;
   if (ready == 0) return;
-  wire::UnitSlot& slot = *state.slot;
-  if (state.loud) ForgetIteration(state);
+  if (state.odd.loud) ForgetIteration(state);
   uint64_t now = ReadTicks();
   state.unread_from_ticks = now;
-  if (state.calibrates || state.unread_ticks >= state.read_after_ticks ||
-      now >= state.clocks_until_ticks || state.times_moved) {
+  if (state.odd.calibrates || state.unread_ticks >= state.read_after_ticks ||
+      now >= state.clocks_until_ticks || state.odd.times_moved) {
     if (RefreshTimes(state, plan, now)) now = ReadTicks();
     state.at_iteration_begin = state.at_begin;
-    state.times_moved = false;
+    state.odd.times_moved = false;
   }
-  SetRefresh(state, now);
-  state.loud = state.calibrates;
-  state.iteration_deadline_ticks = kNever;
-  const bool has_handlers = state.limits.has_handlers;
-  state.tail_ticks = 0;
-  if (has_handlers) {
-    if (state.iteration_allowed_ticks != 0) {
-      state.iteration_deadline_ticks = Saturated(now, Times(state.iteration_allowed_ticks, ready));
-    }
-    state.tail_allowed_ticks =
-        Times(state.limits.smallest_ticks[static_cast<uint32_t>(UnitKind::kTail)], ready);
-    ClearWords(state.tail_contexts, state.context_words);
-  }
-  if (state.counts_hits) {
+  state.odd.loud = state.odd.calibrates;
+  if (state.odd.counts_hits) {
     std::fill(std::begin(state.context_hits), std::end(state.context_hits), 0);
   }
-  const SlotChange change(slot);
-  slot.ready = ready;
-  slot.done = 0;
-  slot.iteration_ticks = now;
-  ClearWords(slot.contexts, state.context_words);
-  BeginPart(state, slot, has_handlers ? UnitKind::kTail : UnitKind::kIteration, now);
-  t_unit = &slot;
+  BeginIteration(state, ready, now);
 }
 
 void CrossBoundary(ThreadState& state, const GuardRecord& guard, const ContextRule& rule,
@@ -444,12 +414,12 @@ void PassDeadline(ThreadState& state, const ReportPlace& place) {
   wire::UnitSlot& slot = *state.slot;
   const uint64_t begin = ReadTicks();
   slot.deadline_ticks = kNever;
-  state.loud = true;
+  state.odd.loud = true;
   state.quiet_until_ticks = 0;
   if (plan == nullptr || plan->mode != wire::Mode::kGuard || state.told) return;
   const bool is_tail = KindOf(slot) == UnitKind::kTail;
   const uint64_t possible_ns =
-      Times(LargestPossibleThresholdNs(plan->view, IdentityOf(slot)), EventsOf(slot));
+      TimesOrMax(LargestPossibleThresholdNs(plan->view, IdentityOf(slot)), EventsOf(slot));
   const uint64_t part_ns = NsOfTicks(ElapsedTicks(state, begin));
   UnitTime time = {.wall_ns = part_ns + (is_tail ? NsOfTicks(state.tail_ticks) : 0)};
   if (time.wall_ns > possible_ns) {

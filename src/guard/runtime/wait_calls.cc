@@ -2,8 +2,9 @@
 #include <utility>
 
 #include "guard/runtime/detours.h"
+#include "guard/runtime/quick_wait.h"
 #include "guard/runtime/wait_frame.h"
-#include "guard/runtime/wait_question.h"
+#include "guard/runtime/wait_shape.h"
 
 namespace culprit::guard::runtime {
 namespace {
@@ -62,16 +63,30 @@ DetouredCall g_wait_calls[kWaitCount];
 // All of them take at most six integers and return one: one replacement fits all.
 using AnyCall = long (*)(long, long, long, long, long, long);
 
+__attribute__((noinline)) long WaitTheLongWay(const WaitSpec& spec, const CallPlace& place,
+                                              const CallArguments& arguments, AnyCall original) {
+  WaitFrame frame;
+  EnterWait(frame, spec, arguments, place);
+  const long* value = arguments.value;
+  const long result = original(value[0], value[1], value[2], value[3], value[4], value[5]);
+  LeaveWait(frame, spec, arguments, result);
+  return result;
+}
+
 template <size_t kIndex>
 long WaitDetour(long a, long b, long c, long d, long e, long f) {
-  const CallArguments arguments = {{a, b, c, d, e, f}};
-  WaitFrame frame;
-  EnterWait(frame, kWaits[kIndex], arguments,
-            {CULPRIT_ENTRY_SP(), reinterpret_cast<uint64_t>(__builtin_return_address(0))});
+  constexpr WaitSpec kSpec = kWaits[kIndex];
   const auto original = OriginalAs<AnyCall>(g_wait_originals[kIndex]);
-  const long result = original(a, b, c, d, e, f);
-  LeaveWait(frame, kWaits[kIndex], arguments, result);
-  return result;
+  const CallPlace place = {CULPRIT_ENTRY_SP(),
+                           reinterpret_cast<uint64_t>(__builtin_return_address(0))};
+  if (IsForeign(place)) return original(a, b, c, d, e, f);
+  const CallArguments arguments = {{a, b, c, d, e, f}};
+  if (ThreadState* state = EnterQuickly(kSpec, arguments, place); state != nullptr) {
+    const long result = original(a, b, c, d, e, f);
+    LeaveQuickly(*state, kSpec, place, result);
+    return result;
+  }
+  return WaitTheLongWay(kWaits[kIndex], place, arguments, original);
 }
 
 template <size_t... kIndexes>

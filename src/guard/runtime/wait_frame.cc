@@ -3,6 +3,7 @@
 
 #include "guard/runtime/loop_head.h"
 #include "guard/runtime/process.h"
+#include "guard/runtime/quick_wait.h"
 #include "guard/runtime/session.h"
 #include "guard/runtime/thread_state.h"
 #include "guard/runtime/thread_times.h"
@@ -11,6 +12,7 @@
 #include "guard/runtime/unit_tracker.h"
 #include "guard/runtime/unwinder.h"
 #include "guard/runtime/violation_report.h"
+#include "guard/runtime/wait_question.h"
 
 namespace culprit::guard::runtime {
 namespace {
@@ -72,7 +74,7 @@ void LogEnter(ThreadState& state, const WaitFrame& frame, const WaitSpec& spec,
 
 void EnterTraining(ThreadState& state, WaitFrame& frame, const WaitSpec& spec,
                    const CallArguments& arguments) {
-  if (state.in_runtime || IsInsideAnother(state, frame)) return;
+  if (state.odd.in_runtime || IsInsideAnother(state, frame)) return;
   const WaitQuestion question = AskAll(spec, arguments);
   if (!question.of_interest) return;
   frame.object = question.object;
@@ -111,44 +113,42 @@ bool IsGuarding(const LoadedPlan& plan) {
   return plan.mode == wire::Mode::kGuard || plan.mode == wire::Mode::kCalibrate;
 }
 
-// A thread reads on and on from one descriptor at the head of its loop: that it
-// blocks is asked once in so many reads, and after one that failed.
-constexpr uint32_t kUsesOfAnswer = 64;
-
 bool MayBlockHere(ThreadState& state, const WaitSpec& spec, const CallArguments& arguments) {
   if (!NeedsSystemCall(spec)) return MayBlock(spec, arguments);
-  if (AreSystemCallsSealed()) return false;
   const int fd = static_cast<int>(arguments.value[0]);
-  if (fd >= 0 && state.blocking_fd == fd + 1 && ++state.blocking_uses < kUsesOfAnswer) {
-    return !AsksNotToBlock(spec, arguments);
+  const bool sealed = AreSystemCallsSealed();
+  if (fd >= 0 && state.blocking_fd == fd + 1 && (sealed || ++state.blocking_uses < kUsesOfAnswer)) {
+    return !AsksNotToBlock(spec.shape, arguments);
   }
+  if (sealed) return false;
   const bool blocks = MayBlock(spec, arguments);
   state.blocking_fd = blocks ? fd + 1 : 0;
   state.blocking_uses = 0;
   return blocks;
 }
 
-// The thread waits where it waited the last time, at the head of its loop.
-bool IsAtItsHead(const ThreadState* state, const LoadedPlan& plan, const WaitSpec& spec,
-                 const CallPlace& place) {
-  return state != nullptr && state->plan == &plan && state->head_sp == place.sp &&
-         state->head_site == place.site && state->head_call == static_cast<uint32_t>(spec.call);
-}
+// How long a thread that never goes the long way may not see that there is work.
+constexpr uint64_t kAskForWorkNs = 10'000'000;
 
 void EnterHead(WaitFrame& frame, ThreadState& state, const LoadedPlan& plan, const SiteRule& head) {
   frame.plan = &plan;
   frame.head = &head;
   const uint64_t now = ReadTicks();
   frame.logged = EnterLoopWait(state, plan, head, frame.place.sp, now);
+  state.work_ticks = now + TicksOfNs(kAskForWorkNs);
   if (HasWork(now)) DoWork();
 }
 
 void EnterGuarded(WaitFrame& frame, const LoadedPlan& plan, const WaitSpec& spec,
                   const CallArguments& arguments) {
   const SiteRule* site = FindSite(plan, frame.place.site);
-  if (site == nullptr || site->call != static_cast<uint32_t>(spec.call)) return;
+  if (site == nullptr || site->call != static_cast<uint32_t>(spec.call)) {
+    ThreadState* known = KnownThread();
+    if (known != nullptr && known->plan == &plan) known->foreign_site = frame.place.site;
+    return;
+  }
   ThreadState* state = ThisThread();
-  if (state == nullptr || state->in_runtime || !MayBlockHere(*state, spec, arguments)) return;
+  if (state == nullptr || state->odd.in_runtime || !MayBlockHere(*state, spec, arguments)) return;
   site = FindHead(*state, plan, *site, frame.place.sp);
   if (site != nullptr) EnterHead(frame, *state, plan, *site);
 }
@@ -160,8 +160,9 @@ void EnterWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& argu
   const LoadedPlan* plan = CurrentPlan();
   if (plan == nullptr) return;
   frame.place = place;
-  if (ThreadState* state = KnownThread(); IsAtItsHead(state, *plan, spec, place)) {
-    if (state->in_runtime || !MayBlockHere(*state, spec, arguments)) return;
+  if (ThreadState* state = KnownThread(); state != nullptr && IsAtItsHead(*state, plan, place) &&
+                                          state->head_call == static_cast<uint32_t>(spec.call)) {
+    if (state->odd.in_runtime || !MayBlockHere(*state, spec, arguments)) return;
     return EnterHead(frame, *state, *plan, *state->head);
   }
   if (IsGuarding(*plan)) return EnterGuarded(frame, *plan, spec, arguments);
@@ -190,6 +191,10 @@ void LeaveWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& argu
   frame.liveness = 0;
   if (state->wait == &frame) state->wait = nullptr;
   if (plan->mode == wire::Mode::kTrain) LeaveTraining(*state, frame, spec, arguments, result);
+}
+
+void LeaveHead(ThreadState& state, const CallPlace& place, uint32_t ready) {
+  LeaveLoopWait(state, *state.plan, *state.head, place.sp, ready);
 }
 
 }  // namespace culprit::guard::runtime

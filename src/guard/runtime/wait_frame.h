@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "guard/runtime/wait_question.h"
+#include "guard/runtime/wait_shape.h"
 
 namespace culprit::guard::runtime {
 
@@ -23,6 +23,7 @@ struct CallPlace {
 
 struct LoadedPlan;
 struct SiteRule;
+struct ThreadState;
 
 struct WaitFrame {
   uint64_t liveness = 0;  // says that the frame is one
@@ -37,6 +38,10 @@ struct WaitFrame {
 void EnterWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& arguments,
                const CallPlace& place);
 void LeaveWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& arguments, long result);
+
+// A wait that was entered quickly (quick_wait.h), at the head of the thread's loop,
+// returns with ready events, and something is to be looked at.
+void LeaveHead(ThreadState& state, const CallPlace& place, uint32_t ready);
 
 // The stack pointer at entry of the function that this stands in.
 #define CULPRIT_ENTRY_SP() \

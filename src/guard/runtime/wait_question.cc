@@ -2,82 +2,14 @@
 #include "guard/runtime/wait_question.h"
 
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "guard/runtime/raw_syscall.h"
 
 namespace culprit::guard::runtime {
 namespace {
 
-enum class Timeout { kNone, kZero, kFinite };
-
-Timeout FromMs(long ms) {
-  const int value = static_cast<int>(ms);
-  if (value < 0) return Timeout::kNone;
-  return value == 0 ? Timeout::kZero : Timeout::kFinite;
-}
-
-Timeout FromParts(long pointer) {
-  if (pointer == 0) return Timeout::kNone;
-  // timespec and timeval are two longs alike.
-  static_assert(sizeof(timeval) == sizeof(timespec));
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): an argument as its register held it
-  const auto* parts = reinterpret_cast<const timespec*>(pointer);
-  return parts->tv_sec == 0 && parts->tv_nsec == 0 ? Timeout::kZero : Timeout::kFinite;
-}
-
-Timeout TimeoutOf(WaitShape shape, const CallArguments& arguments) {
-  const long* value = arguments.value;
-  switch (shape) {
-    case WaitShape::kTimeoutMs2:
-      return FromMs(value[2]);
-    case WaitShape::kTimeoutMs3:
-      return FromMs(value[3]);
-    case WaitShape::kTimespec2:
-      return FromParts(value[2]);
-    case WaitShape::kTimespec3:
-      return FromParts(value[3]);
-    case WaitShape::kTimespec4:
-    case WaitShape::kTimeval4:
-      return FromParts(value[4]);
-    case WaitShape::kConditionTimed:
-    case WaitShape::kSemaphoreTimed:
-    case WaitShape::kSleep:
-      return Timeout::kFinite;
-    case WaitShape::kChildOptions2:
-      return (value[2] & WNOHANG) != 0 ? Timeout::kZero : Timeout::kNone;
-    case WaitShape::kChildOptions3:
-      return (value[3] & WNOHANG) != 0 ? Timeout::kZero : Timeout::kNone;
-    default:
-      return Timeout::kNone;
-  }
-}
-
-bool IsFdShape(WaitShape shape) {
-  switch (shape) {
-    case WaitShape::kAccept:
-    case WaitShape::kRead:
-    case WaitShape::kReceiveFlags2:
-    case WaitShape::kReceiveFlags3:
-    case WaitShape::kReceiveMany:
-      return true;
-    default:
-      return false;
-  }
-}
-
-long FlagsOf(WaitShape shape, const CallArguments& arguments) {
-  if (shape == WaitShape::kReceiveFlags2) return arguments.value[2];
-  if (shape == WaitShape::kReceiveFlags3 || shape == WaitShape::kReceiveMany) {
-    return arguments.value[3];
-  }
-  return 0;
-}
-
 bool FdBlocks(WaitShape shape, const CallArguments& arguments) {
-  if ((FlagsOf(shape, arguments) & MSG_DONTWAIT) != 0) return false;
+  if (AsksNotToBlock(shape, arguments)) return false;
   const int status = RawFcntl(static_cast<int>(arguments.value[0]), F_GETFL);
   return status >= 0 && (status & O_NONBLOCK) == 0;
 }
@@ -110,10 +42,6 @@ uint64_t ObjectOfFd(int fd, bool& on_disk, bool& wakes) {
   return wire::kObjectFd | hash >> 1;
 }
 
-bool AsksNotToBlock(const WaitSpec& spec, const CallArguments& arguments) {
-  return (FlagsOf(spec.shape, arguments) & MSG_DONTWAIT) != 0;
-}
-
 bool MayBlock(const WaitSpec& spec, const CallArguments& arguments) {
   if (IsFdShape(spec.shape)) return FdBlocks(spec.shape, arguments);
   return TimeoutOf(spec.shape, arguments) != Timeout::kZero;
@@ -136,46 +64,6 @@ WaitQuestion AskAll(const WaitSpec& spec, const CallArguments& arguments) {
     question.object = static_cast<uint64_t>(arguments.value[0]);
   }
   return question;
-}
-
-uint32_t ReadyEvents(const WaitSpec& spec, long result) {
-  const int value = static_cast<int>(result);
-  switch (spec.shape) {
-    case WaitShape::kTimeoutMs2:
-    case WaitShape::kTimeoutMs3:
-    case WaitShape::kTimespec3:
-    case WaitShape::kTimespec4:
-    case WaitShape::kTimeval4:
-    case WaitShape::kReceiveMany:
-      return value > 0 ? static_cast<uint32_t>(value) : 0;
-    case WaitShape::kTimespec2:
-      // ppoll counts; sigtimedwait gives a signal's number.
-      if (spec.call == wire::WaitCall::kSignal) return value > 0 ? 1 : 0;
-      return value > 0 ? static_cast<uint32_t>(value) : 0;
-    case WaitShape::kAccept:
-      return value >= 0 ? 1 : 0;
-    case WaitShape::kRead:
-    case WaitShape::kReceiveFlags2:
-    case WaitShape::kReceiveFlags3:
-      return result >= 0 ? 1 : 0;
-    case WaitShape::kCondition:
-    case WaitShape::kConditionTimed:
-    case WaitShape::kSemaphore:
-    case WaitShape::kSemaphoreTimed:
-      return value == 0 ? 1 : 0;
-    case WaitShape::kSleep:
-      return 0;
-    case WaitShape::kSignal:
-      return value >= 0 ? 1 : 0;
-    case WaitShape::kSignalAny:
-      return 1;
-    case WaitShape::kChild:
-    case WaitShape::kChildOptions2:
-      return value > 0 ? 1 : 0;
-    case WaitShape::kChildOptions3:
-      return value == 0 ? 1 : 0;
-  }
-  return 0;
 }
 
 uint64_t BytesRead(const WaitSpec& spec, const CallArguments& arguments, long result) {

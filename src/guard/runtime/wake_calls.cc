@@ -40,7 +40,7 @@ DetouredCall g_wake_calls[kWakeCount];
 void LogWake(WakeCall call, long object_or_fd, const CallPlace& place) {
   if (LogsTimes()) return LogCallPlace(place.sp, place.site);
   ThreadState* state = IsTraining() ? ThisThread() : nullptr;
-  if (state == nullptr || state->in_runtime) return;
+  if (state == nullptr || state->odd.in_runtime) return;
   auto object = static_cast<uint64_t>(object_or_fd);
   if (call == WakeCall::kWrite) {
     bool on_disk = false;

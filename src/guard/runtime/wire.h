@@ -27,7 +27,7 @@
 namespace culprit::guard::wire {
 
 inline constexpr char kSessionVariable[] = "CULPRIT_GUARD_SESSION";
-inline constexpr uint32_t kWireVersion = 4;
+inline constexpr uint32_t kWireVersion = 5;
 inline constexpr uint32_t kContextWords = 8;  // distinct contexts of a plan: 512 at most
 inline constexpr uint32_t kMaxThreads = 4096;
 inline constexpr uint32_t kMaxFrames = 96;
@@ -174,10 +174,10 @@ struct alignas(64) UnitSlot {
   uint64_t overdue_ticks;   // the unit may last so long; culprit looks at it from then on
   uint32_t kind;            // UnitKind
   uint32_t done;            // sub-units begun in the iteration
-  uint64_t contexts[kContextWords];
   uint64_t iteration_ticks;  // begin of the iteration
   uint32_t loop;
-  uint32_t ready;        // events of the iteration
+  uint32_t ready;  // events of the iteration
+  uint64_t contexts[kContextWords];
   uint64_t delay_ns;     // run delay as last read...
   uint64_t delay_ticks;  // ...at this time; 0: never
   uint64_t read_ns;      // delay_ticks by the clock of the records
