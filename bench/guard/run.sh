@@ -12,9 +12,10 @@
 # They listen on loopback or a socket file only and are ended with the script. A
 # machine with nothing else to do is needed; root for apache2, mariadb, postgres.
 # Without operands: 5 rounds of all, some twenty minutes. Prints a table: median
-# CPU per request, its ratio to none, hits per unit, alarms (slow units reported),
-# and how far units of one type differ: sigma / mean, the mean and the median of
-# the ten costliest types (of at least 100 samples), as table 5 of paper 002 has it.
+# CPU per request, its ratio to none, the same while functions are traced in training,
+# hits per unit, alarms (slow units reported), and how far units of one type differ:
+# sigma / mean, the mean and the median of the ten costliest types (of at least 100
+# samples), as table 5 of paper 002 has it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 culprit=$(realpath "${CULPRIT:-build-bench/culprit}")
@@ -181,6 +182,16 @@ stop_main() {
   main=
 }
 
+# Prints nanoseconds of CPU of a process and those below it per request, under load for so long.
+cpu_per_request() {  # SERVER PID SECONDS
+  local before after requests
+  before=$(cpu_ticks "$2")
+  requests=$("$1_load" "$3")
+  after=$(cpu_ticks "$2")
+  awk -v t=$((after - before)) -v hz="$(getconf CLK_TCK)" -v n="$requests" \
+    'BEGIN {printf "%.0f\n", (n > 0 ? t / hz * 1e9 / n : 0)}'
+}
+
 # The first start, without guards, makes the databases: functions are traced under load only.
 train() {
   "$1_command"
@@ -192,6 +203,7 @@ train() {
     "${command[@]}" >"$work/$1.log" 2>&1 &
   main=$!
   wait_up "$1"
+  cpu_per_request "$1" "$(server_of "$main")" 5 >"$work/$1.training"
   while [[ -d /proc/$main ]]; do "$1_load" 3 >/dev/null 2>&1 || sleep 0.2; done
   wait "$main" || { tail -20 "$work/$1.log" >&2; return 1; }
   main=
@@ -210,12 +222,8 @@ measure() {  # SERVER none|again|guard ROUND
   local pid=$main
   [[ $2 == guard ]] && pid=$(server_of "$main")
   "$1_load" 2 >/dev/null
-  local before after requests
-  before=$(cpu_ticks "$pid")
-  requests=$("$1_load" "$seconds")
-  after=$(cpu_ticks "$pid")
+  cpu_per_request "$1" "$pid" "$seconds"
   stop_main
-  awk -v t=$((after - before)) -v hz="$(getconf CLK_TCK)" -v n="$requests" 'BEGIN {printf "%.0f\n", t / hz * 1e9 / n}'
 }
 
 # The relative deviation (sigma / mean) within each of the ten costliest types, by mean.
@@ -230,7 +238,8 @@ print(f"{sum(shares) / len(shares):.1f} {sorted(shares)[len(shares) // 2]:.1f}" 
 
 median() { sort -n | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
 
-printf '%-10s %14s %8s %8s %14s %8s %17s\n' server 'none, ns/req' again guards 'hits per unit' alarms 'deviation, % (mid)'
+printf '%-10s %14s %8s %8s %8s %14s %8s %17s\n' server 'none, ns/req' again guards training 'hits per unit' alarms \
+  'deviation, % (mid)'
 for server in "${servers[@]}"; do
   missing=
   for program in ${needs[$server]}; do command -v "$program" >/dev/null || missing+=" $program"; done
@@ -248,6 +257,6 @@ for server in "${servers[@]}"; do
   hits=$(sed -n 's/.*hits per unit *//p' "$work/$server".*.summary | median)
   alarms=$(cat "$work/$server".*.json | grep -c '"state"' || true)
   awk -v s="$server" -v n="$none" -v a="$(median <"$work/$server.again")" -v g="$(median <"$work/$server.guard")" \
-    -v h="$hits" -v l="$alarms" -v d="$(deviation "$server")" \
-    'BEGIN {split(d, p, " "); printf "%-10s %14d %8.3f %8.3f %14s %8d %9s (%s)\n", s, n, a / n, g / n, h, l, p[1], p[2]}'
+    -v t="$(<"$work/$server.training")" -v h="$hits" -v l="$alarms" -v d="$(deviation "$server")" \
+    'BEGIN {split(d, p, " "); printf "%-10s %14d %8.3f %8.3f %8.2f %14s %8d %9s (%s)\n", s, n, a / n, g / n, t / n, h, l, p[1], p[2]}'
 done
