@@ -5,7 +5,7 @@
 // hold, looks at units that run too long, and keeps the session's beat. Reports
 // come out with names; samples as they are.
 //
-// Polling costs some 20 µs a process and round while nothing happens. The profile
+// Polling costs three system calls a process and round while nothing happens. The profile
 // and the session must outlive it. Slots and rings of processes that ended are removed.
 // One thread at a time, always the same (ptrace).
 #pragma once

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -46,6 +47,8 @@ class FakeRuntime {
   void SetSlot(uint32_t index, const wire::UnitSlot& slot) {
     CULPRIT_CHECK(slots_.WriteBytes(wire::kSlotsOffset + uint64_t{index} * sizeof(slot), &slot,
                                     sizeof(slot)));
+    used_ = std::max(used_, index + 1);
+    SetHeader(offsetof(wire::SlotsHeader, slots), used_);
   }
   template <class T>
   void SetHeader(size_t offset, T value) {
@@ -91,6 +94,7 @@ class FakeRuntime {
   SharedFile slots_;
   SharedFile ring_;
   uint64_t head_ = 0;
+  uint32_t used_ = 0;
 };
 
 }  // namespace culprit::guard

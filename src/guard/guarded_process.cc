@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/guarded_process.h"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
 
@@ -16,11 +13,14 @@ using wire::RingHeader;
 using wire::SlotsHeader;
 using wire::UnitSlot;
 
-constexpr size_t kSlotsAtOnce = 64;
 constexpr size_t kSamplesPerCell = sizeof(Cell::samples) / sizeof(wire::Sample);
 
 std::string RuntimeFile(const std::string& session, std::string_view name, int64_t pid) {
   return session + "/" + std::string(name) + "." + std::to_string(pid);
+}
+
+uint64_t SlotOffset(uint32_t index) {
+  return wire::kSlotsOffset + uint64_t{index} * sizeof(UnitSlot);
 }
 
 uint64_t SpanNs(const SlotsHeader& header, uint64_t ticks) {
@@ -63,33 +63,45 @@ Result<GuardedProcess> GuardedProcess::Open(const std::string& session, int64_t 
   return GuardedProcess(pid, std::move(slots), std::move(ring));
 }
 
+// The header and as many slots as were used last time come with one read.
 template <class See>
-void GuardedProcess::ForEachSlot(See see) const {
-  const auto block = std::make_unique<std::array<UnitSlot, kSlotsAtOnce>>();
-  for (uint32_t first = 0; first < wire::kMaxThreads; first += kSlotsAtOnce) {
-    const uint64_t offset = wire::kSlotsOffset + uint64_t{first} * sizeof(UnitSlot);
-    if (!slots_.ReadBytes(offset, static_cast<void*>(block->data()), sizeof(*block))) return;
-    bool any = false;
-    for (size_t i = 0; i < kSlotsAtOnce; ++i) {
-      const UnitSlot& slot = (*block)[i];
-      if (slot.tid.load() == 0) continue;
-      any = true;
-      const uint32_t before = slot.sequence.load();
-      uint32_t after = 0;
-      const uint64_t at = offset + i * sizeof(UnitSlot) + offsetof(UnitSlot, sequence);
-      if (before % 2 != 0 || !slots_.Read(at, after) || before != after) continue;
-      see(slot);
-    }
-    // Slots fill from the front, so a block without any is behind the last one.
-    if (!any) return;
+bool GuardedProcess::ForEachSlot(SlotsHeader& header, See see) const {
+  buffer_.resize(SlotOffset(expected_slots_));
+  if (!slots_.ReadBytes(0, buffer_.data(), buffer_.size())) return false;
+  std::memcpy(static_cast<void*>(&header), buffer_.data(), sizeof(header));
+  const uint32_t used = std::min(header.slots.load(), wire::kMaxThreads);
+  if (used > expected_slots_) {
+    const size_t known = buffer_.size();
+    buffer_.resize(SlotOffset(used));
+    if (!slots_.ReadBytes(known, buffer_.data() + known, buffer_.size() - known)) return true;
   }
+  expected_slots_ = used;
+  for (uint32_t i = 0; i < used; ++i) {
+    UnitSlot slot = {};
+    std::memcpy(static_cast<void*>(&slot), buffer_.data() + SlotOffset(i), sizeof(slot));
+    if (slot.tid.load() != 0) see(slot, i);
+  }
+  return true;
+}
+
+// Nothing in it was changed while it was read.
+bool GuardedProcess::IsWhole(const UnitSlot& slot, uint32_t index) const {
+  const uint32_t before = slot.sequence.load();
+  uint32_t after = 0;
+  return before % 2 == 0 && slots_.Read(SlotOffset(index) + offsetof(UnitSlot, sequence), after) &&
+         before == after;
 }
 
 ProcessCounters GuardedProcess::Counters() const {
   ProcessCounters counters;
   counters.pid = pid_;
   SlotsHeader header = {};
-  if (!slots_.Read(0, header)) return counters;
+  uint64_t slot_units = 0;
+  const bool read = ForEachSlot(header, [&](const UnitSlot& slot, uint32_t) {
+    counters.hits += slot.hits;
+    slot_units += slot.units;
+  });
+  if (!read) return counters;
   counters.parent_pid = header.parent_pid;
   counters.plan = header.plan.load();
   counters.patched = header.patched.load();
@@ -102,11 +114,6 @@ ProcessCounters GuardedProcess::Counters() const {
   counters.violations = header.violations.load();
   counters.suppressed = header.suppressed.load();
   counters.ended = header.ended.load() != 0;
-  uint64_t slot_units = 0;
-  ForEachSlot([&](const UnitSlot& slot) {
-    counters.hits += slot.hits;
-    slot_units += slot.units;
-  });
   counters.units = std::max(counters.units, slot_units);
   return counters;
 }
@@ -114,9 +121,11 @@ ProcessCounters GuardedProcess::Counters() const {
 std::vector<OpenUnit> GuardedProcess::OpenUnits(uint64_t now_ns) const {
   std::vector<OpenUnit> units;
   SlotsHeader header = {};
-  if (!slots_.Read(0, header) || header.ticks_mult == 0 || header.ended.load() != 0) return units;
-  ForEachSlot([&](const UnitSlot& slot) {
-    if (slot.begin_ticks == 0) return;
+  ForEachSlot(header, [&](const UnitSlot& slot, uint32_t index) {
+    if (slot.begin_ticks == 0 || header.ticks_mult == 0 || header.ended.load() != 0 ||
+        !IsWhole(slot, index)) {
+      return;
+    }
     OpenUnit unit;
     unit.tid = slot.tid.load();
     unit.begin_ns = TicksToNs(header, slot, slot.begin_ticks);
@@ -137,12 +146,11 @@ std::vector<OpenUnit> GuardedProcess::OpenUnits(uint64_t now_ns) const {
 }
 
 uint64_t GuardedProcess::Drain(const RingSink& sink) {
-  uint64_t tail = 0;
-  uint64_t head = 0;
-  if (!ring_.Read(offsetof(RingHeader, tail), tail) ||
-      !ring_.Read(offsetof(RingHeader, head), head)) {
-    return 0;
-  }
+  RingHeader header = {};
+  if (!ring_.Read(0, header)) return 0;
+  uint64_t tail = header.tail.load();
+  const uint64_t head = header.head.load();
+  if (tail >= head) return 0;
   const auto cell = std::make_unique<Cell>();
   uint64_t taken = 0;
   // At most one round, so that a fast writer cannot hold the collector.

@@ -4,8 +4,8 @@
 // runtime keeps in a session folder (runtime/wire.h): its counters, the slots of
 // its threads, and the ring of violations and samples, of which this is the only
 // reader. What the files say is checked: a process that writes nonsense into them
-// loses its records (counted), nothing else. One thread at a time. Reading the
-// slots costs one system call a 64 used slots, a record of the ring three.
+// loses its records (counted), nothing else. One thread at a time. While nothing is to
+// be seen, slots and ring cost one system call each, and one more a running unit.
 #pragma once
 
 #include <cstdint>
@@ -75,14 +75,18 @@ class GuardedProcess {
   GuardedProcess(int64_t pid, SharedFile slots, SharedFile ring)
       : pid_(pid), life_(pid), slots_(std::move(slots)), ring_(std::move(ring)) {}
   void Deliver(const wire::Cell& cell, const RingSink& sink);
-  // Calls `see` for every used slot that was not being changed.
+  // Reads the header, and calls `see` for every used slot with its index; one that was
+  // being changed is not IsWhole. False: the header cannot be read.
   template <class See>
-  void ForEachSlot(See see) const;
+  bool ForEachSlot(wire::SlotsHeader& header, See see) const;
+  bool IsWhole(const wire::UnitSlot& slot, uint32_t index) const;
 
   int64_t pid_;
   ProcessLife life_;
   SharedFile slots_;
   SharedFile ring_;
+  mutable std::vector<uint8_t> buffer_;
+  mutable uint32_t expected_slots_ = 0;
   uint64_t bad_records_ = 0;
 };
 

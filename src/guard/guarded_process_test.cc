@@ -122,7 +122,13 @@ TEST(GuardedProcess, SeesUnitsThatRunAndNotThoseBeingChanged) {
   EXPECT_EQ(units[0].allowed_ns, 500'000u);
   EXPECT_EQ(units[1].tid, 12);
   EXPECT_EQ(units[1].allowed_ns, 1'600'000u);
-  EXPECT_EQ(process.value().Counters().hits, 150u) << "of the three that stand still";
+  EXPECT_EQ(process.value().Counters().hits, 200u);
+  // More of them, and none in between.
+  slot.tid = 15;
+  slot.begin_ticks = FakeRuntime::TicksOf(500'000);
+  runtime.SetSlot(200, slot);
+  EXPECT_EQ(process.value().OpenUnits(now_ns).size(), 3u);
+  EXPECT_EQ(process.value().Counters().hits, 250u);
   runtime.SetHeader(offsetof(wire::SlotsHeader, ended), uint32_t{1});
   EXPECT_TRUE(process.value().OpenUnits(now_ns).empty());
   EXPECT_TRUE(process.value().Counters().ended);

@@ -16,6 +16,7 @@ namespace culprit::guard {
 namespace {
 
 constexpr uint64_t kRemotePage = 4096;
+constexpr uint32_t kZombieRounds = 64;
 
 iovec RemotePart(uint64_t address, size_t bytes) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
@@ -58,7 +59,7 @@ bool IsRunning(int64_t pid) {
 }
 
 bool ProcessLife::alive() const {
-  if (asked_++ % 16 == 0) zombie_ = !IsRunning(pid_);
+  if (asked_++ % kZombieRounds == 0) zombie_ = !IsRunning(pid_);
   return !zombie_ && (kill(static_cast<pid_t>(pid_), 0) == 0 || errno == EPERM);
 }
 

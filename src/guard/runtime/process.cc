@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/runtime/process.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "guard/runtime/entry_hooks.h"
 #include "guard/runtime/known_modules.h"
@@ -100,6 +102,9 @@ void ForgetProcessFiles() {
     state.log_file.Close();
     state.lost_bytes = 0;
     state.sample_count = 0;
+    // The next log has none of these.
+    std::fill(std::begin(state.seen_stacks), std::end(state.seen_stacks), 0);
+    state.stacks = 0;
   });
   Process& process = ThisProcess();
   process.log_bytes.store(0);
@@ -133,6 +138,10 @@ bool EnsureSlot(ThreadState& state) {
   if (state.slot != nullptr) return true;
   if (!EnsureProcess()) return false;
   wire::UnitSlot* slot = ThisProcess().slots + state.index;
+  std::atomic<uint32_t>& used = ThisProcess().header->slots;
+  for (uint32_t seen = used.load(); seen <= state.index;) {
+    if (used.compare_exchange_weak(seen, state.index + 1)) break;
+  }
   slot->tid.store(state.tid.load(std::memory_order_relaxed), std::memory_order_release);
   state.slot = slot;
   state.published_units = slot->units;  // of the thread that had it before

@@ -197,6 +197,7 @@ struct SlotsHeader {
   // ns = base_ns + (ticks - base_ticks) * ticks_mult >> 32
   uint64_t base_ticks, base_ns, ticks_mult;
   std::atomic<uint32_t> ended;  // the runtime let go (exit, removal)
+  std::atomic<uint32_t> slots;  // none at or above it was ever used
 };
 // Behind it kMaxThreads slots, at offset 256. Slots fill from the front. A child
 // makes its files at its first unit (one that only execs makes none), through a
