@@ -144,7 +144,12 @@ TEST(GuardTest, AttachesToARunningServerAndLeavesIt) {
   ASSERT_TRUE(client.connected());
   const std::string pid = std::to_string(server.pid());
   const std::string binary = CULPRIT_BINARY;
+  const auto idle = RunShell(binary + " guard train --attach " + pid + " --for 1s -o " +
+                             (folder / "idle.cguard"));
+  EXPECT_EQ(idle.code, 1) << idle.text;
+  EXPECT_NE(idle.text.find("train under load"), std::string::npos) << idle.text;
   {
+    // What was logged then is logged again.
     Load load(socket);
     const auto trained = RunShell(binary + " guard train --attach " + pid +
                                   " --for 10s --trace-for 3s -o " + (folder / "a.cguard"));

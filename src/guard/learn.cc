@@ -64,7 +64,7 @@ class Learner {
       return Error{"no training logs",
                    folder_,
                    {},
-                   "the program wrote none: was it started through `culprit guard train`?"};
+                   "the program did nothing while it was traced: train under load"};
     }
     logs_ = InOrderOfBirth(std::move(logs_));
     uint64_t bytes = 0;

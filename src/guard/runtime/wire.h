@@ -7,7 +7,7 @@
 // three files by mmap, all allocated beforehand:
 //
 //   plan.N      culprit -> runtime   what to patch, sites, contexts, types
-//   control     culprit -> runtime   which plan is wanted; one load per unit
+//   control     culprit -> runtime   which plan is wanted; looked at every 10 ms
 //   slots.PID   runtime -> culprit   one UnitSlot per thread, counters
 //   ring.PID    runtime -> culprit   violations and unit samples, lock-free
 //   modules.PID    runtime -> culprit   a line a module: index (decimal), bias, end
