@@ -6,12 +6,14 @@
 // Over the first TRACES traces of the corpus (all, if not given), on one core, CPU
 // time: the bytes from the files and the zstd frames in them (no program can do with
 // less); reading and decoding the files (what any analysis must pay at least); time
-// lines, which both kinds of evidence share; extraction of each; encoding and sealing summaries;
-// opening and decoding them; adding up. And what the summaries and the sums take in bytes.
+// lines, which both kinds of evidence share; extraction of each; encoding, packing and
+// sealing summaries, with the tables that they share in a temporary folder; opening and
+// decoding them; adding up. And what the summaries and the sums take in bytes.
 // Extraction as a share of the decoding rate is the time to decode over the time
 // to decode and extract.
 #include <malloc.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -19,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,8 @@
 #include "causality/evidence_codec.h"
 #include "corpus/corpus.h"
 #include "corpus/sealed_bytes.h"
+#include "corpus/summary_names.h"
+#include "corpus/summary_stacks.h"
 #include "stackmine/evidence_codec.h"
 #include "trace/trace_reader.h"
 #include "waitgraph/timelines.h"
@@ -64,19 +69,38 @@ struct Kind {
   uint64_t sealed_bytes = 0;
 };
 
-template <class Evidence, class Extract, class Decode>
-void Measure(const Extract& extract, const Decode& decode, Kind& kind, Evidence& sum) {
+// A folder for the tables that summaries share, removed at the end.
+class Scratch {
+ public:
+  Scratch()
+      : path_(std::filesystem::temp_directory_path() /
+              ("scale_bench-" + std::to_string(::getpid()))) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code code;
+    std::filesystem::remove_all(path_, code);
+  }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+template <class Evidence, class Extract, class Decode, class Tables>
+void Measure(const Extract& extract, const Decode& decode, Tables& tables, Kind& kind,
+             Evidence& sum) {
   kind.extract.Start();
   const Evidence evidence = extract();
   kind.extract.Stop();
   kind.seal.Start();
   const std::string raw = EncodeEvidence(evidence);
-  const std::string sealed = culprit::corpus::Seal(kind.name, "id", raw);
+  const std::string sealed = culprit::corpus::Seal(kind.name, "id", tables.Pack(raw));
   kind.seal.Stop();
   kind.raw_bytes += raw.size();
   kind.sealed_bytes += sealed.size();
   kind.open.Start();
-  const auto opened = decode(*culprit::corpus::Unseal(kind.name, "id", sealed));
+  const auto opened = decode(*tables.Unpack(*culprit::corpus::Unseal(kind.name, "id", sealed)));
   kind.open.Stop();
   kind.add.Start();
   AddEvidence(*opened, sum);
@@ -157,6 +181,9 @@ int Run(const std::string& folder, uint64_t most) {
   rows.resize(std::min<size_t>(rows.size(), most));
   Floor floor;
   for (const culprit::corpus::TraceRow& row : rows) floor.Add(corpus.value().TracePath(row));
+  const Scratch scratch;
+  culprit::corpus::SummaryNames names(scratch.path());
+  culprit::corpus::SummaryStacks stacks(scratch.path(), names);
   Stopwatch reading;
   Stopwatch lines;
   Kind mine{.name = "mine"};
@@ -178,11 +205,11 @@ int Run(const std::string& folder, uint64_t most) {
     const culprit::waitgraph::Timelines timelines(trace.value());
     lines.Stop();
     Measure([&] { return culprit::stackmine::ReduceTrace(timelines, row.name, {}); },
-            [](std::string_view raw) { return culprit::stackmine::DecodeEvidence(raw); }, mine,
-            mined);
+            [](std::string_view raw) { return culprit::stackmine::DecodeEvidence(raw); }, stacks,
+            mine, mined);
     Measure([&] { return culprit::causality::ExtractTrace(timelines, row.name, {}); },
-            [](std::string_view raw) { return culprit::causality::DecodeEvidence(raw); }, causes,
-            caused);
+            [](std::string_view raw) { return culprit::causality::DecodeEvidence(raw); }, names,
+            causes, caused);
   }
   const auto m_events = static_cast<double>(events);
   std::printf("%zu traces, %.2f M events, %.1f MB\n", rows.size(), m_events * 1e-6,
@@ -192,6 +219,9 @@ int Run(const std::string& folder, uint64_t most) {
   std::printf("time lines      %7.2f s\n", lines.seconds());
   Print(mine, reading.seconds(), lines.seconds(), rows.size());
   Print(causes, reading.seconds(), lines.seconds(), rows.size());
+  std::printf("tables that summaries share: %.1f kB of names, %.1f kB of stacks\n",
+              static_cast<double>(names.bytes_written()) * 1e-3,
+              static_cast<double>(stacks.bytes_written()) * 1e-3);
   const double both =
       reading.seconds() + lines.seconds() + mine.extract.seconds() + causes.extract.seconds();
   floor.Print(reading.seconds(), both);

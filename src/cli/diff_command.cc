@@ -52,6 +52,8 @@ Result<DiffFacts> GatherDiff(const Arguments& arguments, Output& output) {
   CULPRIT_ASSIGN(const causality::GatherOptions gather,
                  ReadCausalityFlags(arguments, ForWhat::kChains));
   const std::vector<std::string>& paths = arguments.operands();
+  // Both before the first is read, which may take long.
+  for (const std::string& path : paths) CULPRIT_TRY(CheckSource(path, arguments));
   CULPRIT_ASSIGN(facts.before,
                  GatherCausalityAnywhere(paths[0], arguments, gather, output, "before"));
   CULPRIT_ASSIGN(facts.after,

@@ -10,12 +10,14 @@
 
 #include "base/parallel.h"
 #include "base/program.h"
+#include "corpus/corpus.h"
 #include "corpus/sealed_bytes.h"
 #include "mine/subtree.h"
 #include "scale/command_engine.h"
 #include "scale/pattern_verbs.h"
 #include "scale/slurm_engine.h"
 #include "scale/thread_engine.h"
+#include "trace/trace_reader.h"
 
 namespace culprit::cli {
 namespace {
@@ -195,6 +197,14 @@ Result<mine::Subtree> MineByRun(const std::string& corpus, const mine::WeightedS
   return found;
 }
 
+Status CheckIsFolder(const std::string& corpus) {
+  std::error_code code;
+  if (std::filesystem::is_directory(corpus, code)) return {};
+  return Error{.message = "only a corpus can be cut into shards",
+               .file = corpus,
+               .hint = "leave out --engine, --run and --shards"};
+}
+
 }  // namespace
 
 std::vector<Flag> MiningEngineFlags() {
@@ -250,16 +260,23 @@ Result<bool> WantsRun(const Arguments& arguments) {
   return engine != "threads" || arguments.Has("--run") || arguments.Has("--shards");
 }
 
+Status CheckSource(const std::string& path, const Arguments& arguments) {
+  CULPRIT_ASSIGN(const bool wants_run, WantsRun(arguments));
+  if (wants_run) CULPRIT_TRY(CheckIsFolder(path));
+  std::error_code code;
+  if (std::filesystem::is_directory(path, code)) {
+    CULPRIT_TRY(corpus::Corpus::Open(path));
+  } else {
+    CULPRIT_TRY(trace::TraceReader::Open(path));
+  }
+  return {};
+}
+
 Status CarryOut(const std::string& corpus, scale::PlanOptions options,
                 const corpus::GatherOptions& bounds, const Arguments& arguments, Output& output,
                 const std::function<Status(const scale::RunFolder&)>& read,
                 const std::string& below) {
-  std::error_code code;
-  if (!std::filesystem::is_directory(corpus, code)) {
-    return Error{.message = "only a corpus can be cut into shards",
-                 .file = corpus,
-                 .hint = "leave out --engine, --run and --shards"};
-  }
+  CULPRIT_TRY(CheckIsFolder(corpus));
   options.max_trace_bytes = bounds.max_trace_bytes;
   if (arguments.Has("--shards")) {
     options.events_a_shard = 1;
@@ -272,6 +289,7 @@ Status CarryOut(const std::string& corpus, scale::PlanOptions options,
   CULPRIT_ASSIGN(const scale::RunFolder run, scale::RunFolder::Create(folder, plan));
   CULPRIT_TRY(RunAll(run, bounds, arguments, output));
   CULPRIT_TRY(read(run));
+  std::error_code code;
   if (!keep) std::filesystem::remove_all(folder, code);
   return {};
 }

@@ -27,6 +27,10 @@ std::vector<Flag> MiningEngineFlags();
 // Whether they ask for a run; an Error if they do not fit together.
 Result<bool> WantsRun(const Arguments& arguments);
 
+// An Error for what cannot be read as these arguments ask: neither a corpus nor, without
+// a run, a trace. For commands that read several one after the other.
+Status CheckSource(const std::string& path, const Arguments& arguments);
+
 // Runs the plan's stages, and `read` on what they left. The run folder is --run, or
 // the folder `below` of it for a command with several runs, or one beside the corpus
 // that is removed when all went well. Of `bounds`, the largest

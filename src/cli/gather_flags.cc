@@ -26,22 +26,20 @@ std::vector<Flag> GatherFlags() {
            "read every trace; neither use nor keep summaries in the corpus"}};
 }
 
+Result<uint64_t> ReadMemoryFlag(const Arguments& arguments) {
+  if (!arguments.Has("--memory")) return MachineBytes() / 4;
+  const auto bytes = ParseBytes(arguments.Text("--memory"));
+  if (bytes) return *bytes;
+  return Error{.message = "'" + arguments.Text("--memory") + "' is no size",
+               .hint = "write it as 500MB or 2GB"};
+}
+
 Result<GatherBounds> ReadGatherFlags(const Arguments& arguments) {
   GatherBounds bounds;
   bounds.use_summaries = !arguments.Has("--no-summaries");
-  if (!arguments.Has("--memory")) {
-    bounds.memory_bytes = MachineBytes() / 4;
-    bounds.max_trace_bytes = MachineBytes() / 4 * 3;
-    LargeMemory::SetBound(corpus::TableShare(bounds.memory_bytes));
-    return bounds;
-  }
-  const auto bytes = ParseBytes(arguments.Text("--memory"));
-  if (!bytes) {
-    return Error{.message = "'" + arguments.Text("--memory") + "' is no size",
-                 .hint = "write it as 500MB or 2GB"};
-  }
-  bounds.memory_bytes = *bytes;
-  bounds.max_trace_bytes = *bytes;
+  CULPRIT_ASSIGN(bounds.memory_bytes, ReadMemoryFlag(arguments));
+  const bool given = arguments.Has("--memory");
+  bounds.max_trace_bytes = given ? bounds.memory_bytes : MachineBytes() / 4 * 3;
   LargeMemory::SetBound(corpus::TableShare(bounds.memory_bytes));
   return bounds;
 }

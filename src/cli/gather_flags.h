@@ -21,7 +21,9 @@ struct GatherBounds {
   uint64_t max_trace_bytes = 0;  // of one; larger ones are skipped
   bool use_summaries = true;
 };
-// --memory, or a quarter of the machine's; then one trace may take three quarters.
+// --memory, or a quarter of the machine's.
+Result<uint64_t> ReadMemoryFlag(const Arguments& arguments);
+// The same, and --no-summaries; without --memory one trace may take three quarters.
 Result<GatherBounds> ReadGatherFlags(const Arguments& arguments);
 
 // One line where summaries could not be kept.

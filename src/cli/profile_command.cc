@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/engine_options.h"
+#include "cli/gather_flags.h"
 #include "corpus/corpus.h"
 #include "episode/profile_file.h"
 #include "report/plain_text.h"
@@ -107,11 +108,25 @@ Error NothingOwned(const episode::ProfilePart& facts) {
           .hint = "--module GLOB says which modules are; --unnamed takes frames without a name"};
 }
 
+// As long as the sequences fit, which are there twice while equal ones are put together.
+Status CheckFits(const episode::ProfileBuilder& builder, uint64_t allowed_bytes, size_t read,
+                 size_t traces) {
+  const uint64_t bytes = 2 * builder.sequence_bytes();
+  if (allowed_bytes == 0 || bytes <= allowed_bytes) return {};
+  return Error{.message = "the sequences of system calls need " + FormatBytes(bytes) +
+                          " of memory after " + FormatCount(read) + " of " + FormatCount(traces) +
+                          (traces == 1 ? " trace" : " traces") + ", allowed are " +
+                          FormatBytes(allowed_bytes),
+               .hint = "cut a corpus into parts with --shards 64, or allow more with --memory"};
+}
+
 // The profile, and what the traces came to.
 Result<scale::RunProfile> ProfileHere(const Arguments& arguments,
                                       const episode::ProfileOptions& options, Output& output) {
   CULPRIT_ASSIGN(const std::vector<std::string> paths, TracesOf(arguments.operands()));
+  CULPRIT_ASSIGN(const uint64_t memory_bytes, ReadMemoryFlag(arguments));
   episode::ProfileBuilder builder(options);
+  size_t read = 0;
   std::optional<trace::TraceReader> syscalls;
   if (arguments.Has("--syscalls")) {
     auto opened = trace::TraceReader::Open(arguments.Text("--syscalls"));
@@ -130,6 +145,7 @@ Result<scale::RunProfile> ProfileHere(const Arguments& arguments,
     } else {
       builder.Add(reader);
     }
+    CULPRIT_TRY(CheckFits(builder, memory_bytes, ++read, paths.size()));
     output.progress().Advance();
   }
   output.progress().Finish();
@@ -223,7 +239,12 @@ Command ProfileItself() {
                     .kind = ValueKind::kNumber,
                     .value = "N",
                     .help = "use N threads; 0: all there are",
-                    .default_text = "0"}};
+                    .default_text = "0"},
+                   {.name = "--memory",
+                    .kind = ValueKind::kText,
+                    .value = "SIZE",
+                    .help = "for sequences of calls, else a quarter of the machine's; where they "
+                            "need more it stops and says what to do"}};
   for (Flag& flag : EngineFlags()) command.flags.push_back(std::move(flag));
   command.details =
       "The traces must show who makes the calls: system calls with user stacks, or function "

@@ -220,6 +220,15 @@ TEST_F(ShardCommandTest, DiffReadsBothCorporaByAnyEngine) {
   EXPECT_EQ(out_, plain);
 }
 
+TEST_F(ShardCommandTest, DiffLooksForBothCorporaBeforeItReadsOne) {
+  const std::string missing = folder_ / "missing";
+  EXPECT_EQ(Run({"diff", corpus_, missing, "--shards", "3", "--run", run_}), 1);
+  EXPECT_TRUE(Said(missing)) << err_;
+  EXPECT_FALSE(fs::exists(run_));
+  EXPECT_EQ(Run({"diff", corpus_, missing}), 1);
+  EXPECT_TRUE(Said(missing)) << err_;
+}
+
 TEST_F(ShardCommandTest, AProfileIsTheSameByAnyEngine) {
   const std::string calls = folder_ / "calls";
   ASSERT_EQ(MakeCalls(calls), 0) << err_;
@@ -246,6 +255,12 @@ TEST_F(ShardCommandTest, AProfileIsTheSameByAnyEngine) {
       << err_;
   EXPECT_EQ(ReadWholeFile(made).value(), bytes);
   EXPECT_EQ(profile({"--shards", "2", plain}), 1) << "only one corpus";
+  // Where the sequences do not fit it stops and tells of parts.
+  EXPECT_EQ(profile({"--memory", "500B"}), 1);
+  EXPECT_TRUE(Said("allowed are 500")) << err_;
+  EXPECT_TRUE(Said("--shards")) << err_;
+  ASSERT_EQ(profile({"--memory", "1MB"}), 0) << err_;
+  EXPECT_EQ(ReadWholeFile(made).value(), bytes);
 }
 
 TEST_F(ShardCommandTest, TellsWhatFailedWithItsLog) {

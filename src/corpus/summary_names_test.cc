@@ -144,7 +144,7 @@ TEST(SummaryNames, SeveralWritersAtOnceDisturbNobody) {
 
 TEST(SummaryStore, SharesNamesAndMakesASummaryAgainWhoseTableIsGone) {
   const TestFolder folder;
-  const SummaryKind kind{.name = "mine", .parameters = "p", .names_first = true};
+  const SummaryKind kind{.name = "mine", .parameters = "p", .head = SummaryHead::kNames};
   const std::string sha(64, 'a');
   const std::string payload = Payload(0, 500);
   SummaryStore store(folder.path());

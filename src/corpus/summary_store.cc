@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/file.h"
@@ -63,7 +64,31 @@ std::string SummariesFolder(const std::string& corpus_folder) {
 }
 
 SummaryStore::SummaryStore(const std::string& corpus_folder)
-    : folder_(SummariesFolder(corpus_folder)), names_(folder_) {}
+    : folder_(SummariesFolder(corpus_folder)), names_(folder_), stacks_(folder_, names_) {}
+
+std::string SummaryStore::Pack(SummaryHead head, std::string_view payload) {
+  switch (head) {
+    case SummaryHead::kNames:
+      return names_.Pack(payload);
+    case SummaryHead::kStacks:
+      return stacks_.Pack(payload);
+    case SummaryHead::kNothing:
+      break;
+  }
+  return std::string(payload);
+}
+
+std::optional<std::string> SummaryStore::Unpack(SummaryHead head, std::string payload) {
+  switch (head) {
+    case SummaryHead::kNames:
+      return names_.Unpack(payload);
+    case SummaryHead::kStacks:
+      return stacks_.Unpack(payload);
+    case SummaryHead::kNothing:
+      break;
+  }
+  return payload;
+}
 
 std::optional<std::string> SummaryStore::Get(std::string_view trace_sha256,
                                              const SummaryKind& kind) {
@@ -78,7 +103,7 @@ std::optional<std::string> SummaryStore::Get(std::string_view trace_sha256,
   NoteUse(path, info);
   std::optional<std::string> payload =
       Unseal(kind.name, IdOf(trace_sha256, digest), sealed.value());
-  return payload && kind.names_first ? names_.Unpack(*payload) : payload;
+  return payload ? Unpack(kind.head, std::move(*payload)) : std::nullopt;
 }
 
 void SummaryStore::Put(std::string_view trace_sha256, const SummaryKind& kind,
@@ -94,8 +119,7 @@ void SummaryStore::Put(std::string_view trace_sha256, const SummaryKind& kind,
   std::error_code code;
   fs::create_directories(folder, code);
   if (code) return fail("cannot create " + folder + ": " + code.message());
-  const std::string sealed = Seal(kind.name, IdOf(trace_sha256, digest),
-                                  kind.names_first ? names_.Pack(payload) : std::string(payload));
+  const std::string sealed = Seal(kind.name, IdOf(trace_sha256, digest), Pack(kind.head, payload));
   const Status written = WriteQuickly(path, sealed);
   if (!written.ok()) return fail(written.error().ToString());
   bytes_written_ += sealed.size();
@@ -120,12 +144,13 @@ void RemoveSummaries(const std::string& corpus_folder, std::string_view trace) {
 
 std::vector<SummaryFile> ListSummaries(const std::string& corpus_folder) {
   std::vector<SummaryFile> files;
-  const fs::path names = NamesFolder(SummariesFolder(corpus_folder));
+  const std::string summaries = SummariesFolder(corpus_folder);
+  const std::array<fs::path, 2> tables = {NamesFolder(summaries), StacksFolder(summaries)};
   std::error_code code;
   for (fs::recursive_directory_iterator it(SummariesFolder(corpus_folder), code), end;
        !code && it != end; it.increment(code)) {
     struct stat info {};
-    if (it->path() == names) it.disable_recursion_pending();
+    if (std::ranges::count(tables, it->path()) != 0) it.disable_recursion_pending();
     if (::stat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     const std::string name = it->path().filename().string();
     const bool temporary = name.find(kTemporaryMark) != std::string::npos;
@@ -168,7 +193,10 @@ Result<SummariesRemoved> TrimSummaries(const std::string& corpus_folder, uint64_
     ++removed.files;
   }
   std::error_code code;
-  if (removed.files_left == 0) fs::remove_all(NamesFolder(SummariesFolder(corpus_folder)), code);
+  if (removed.files_left == 0) {
+    fs::remove_all(NamesFolder(SummariesFolder(corpus_folder)), code);
+    fs::remove_all(StacksFolder(SummariesFolder(corpus_folder)), code);
+  }
   return removed;
 }
 

@@ -26,16 +26,22 @@
 
 #include "base/result.h"
 #include "corpus/summary_names.h"
+#include "corpus/summary_stacks.h"
 
 namespace culprit::corpus {
+
+// What a payload begins with, that summaries share.
+enum class SummaryHead : uint8_t {
+  kNothing,
+  kNames,   // a list of strings (summary_names.h)
+  kStacks,  // stacks and their names (summary_stacks.h)
+};
 
 // What is extracted, apart from the trace.
 struct SummaryKind {
   std::string name;        // "mine"; letters
   std::string parameters;  // all that the extraction depends on, its version included
-  // The payload begins with a list of strings, which are kept as numbers of a table
-  // that summaries share (summary_names.h).
-  bool names_first = false;
+  SummaryHead head = SummaryHead::kNothing;
 };
 
 class SummaryStore {
@@ -49,11 +55,17 @@ class SummaryStore {
   // Why summaries could not be kept; empty if they could, or none was put.
   std::string why_not_kept() const;
   uint64_t bytes_read() const { return bytes_read_.load(); }
-  uint64_t bytes_written() const { return bytes_written_.load() + names_.bytes_written(); }
+  uint64_t bytes_written() const {
+    return bytes_written_.load() + names_.bytes_written() + stacks_.bytes_written();
+  }
 
  private:
+  std::string Pack(SummaryHead head, std::string_view payload);
+  std::optional<std::string> Unpack(SummaryHead head, std::string payload);
+
   const std::string folder_;
   SummaryNames names_;
+  SummaryStacks stacks_;
   std::atomic<uint64_t> bytes_read_{0};
   std::atomic<uint64_t> bytes_written_{0};
   std::atomic<bool> failed_{false};
@@ -75,7 +87,7 @@ struct SummaryFile {
   int64_t used_s = 0;      // Unix time of the last reading or writing, about
   bool temporary = false;  // still being written, or left by a process that was killed
 };
-// By path, without the tables of names. Empty where there is no folder.
+// By path, without the tables that they share. Empty where there is no folder.
 std::vector<SummaryFile> ListSummaries(const std::string& corpus_folder);
 // Whether it is whole and of this trace. Reads it.
 bool IsWholeSummary(const std::string& corpus_folder, const SummaryFile& file,
@@ -88,7 +100,7 @@ struct SummariesRemoved {
   uint64_t bytes_left = 0;
 };
 // Removes those least lately used until at most `keep_bytes` are left, and the tables
-// of names with the last of them; the figures are of summaries alone.
+// that they share with the last of them; the figures are of summaries alone.
 Result<SummariesRemoved> TrimSummaries(const std::string& corpus_folder, uint64_t keep_bytes);
 
 }  // namespace culprit::corpus

@@ -114,6 +114,8 @@ class ProfileBuilder {
   uint64_t with_stack() const { return with_stack_; }
   uint64_t function_calls() const { return function_calls_; }
   bool named() const { return named_; }
+  // What grows with the traces: the calls of functions, in sequence.
+  uint64_t sequence_bytes() const { return owned_ * sizeof(Symbol); }
 
  private:
   struct Gathered {

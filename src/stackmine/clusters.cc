@@ -119,8 +119,8 @@ class Owning {
   }
 
  private:
-  static std::vector<std::vector<uint32_t>> AsLabels(const std::vector<uint32_t>& own) {
-    std::vector<std::vector<uint32_t>> labels(own.size());
+  static LabelsByStack AsLabels(const std::vector<uint32_t>& own) {
+    LabelsByStack labels(own.size());
     for (size_t s = 0; s < own.size(); ++s) {
       if (own[s] != kNoOwner) labels[s] = {own[s]};
     }

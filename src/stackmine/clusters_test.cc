@@ -129,6 +129,40 @@ TEST(Clusters, OneLongDelayRanksBeforeManyShortOnesOfTheSameSum) {
   EXPECT_EQ(MineClusters(evidence, options).clusters[0].metrics.average_ns(), 100'000'000);
 }
 
+// Costs are equal in pairs, so that only names can decide.
+TEST(Clusters, DoNotDependOnTheOrderOfTraces) {
+  std::vector<Evidence> parts;
+  for (int way = 0; way < 8; ++way) {
+    TraceOfWaits trace;
+    trace.Add(StartupStack(way), 1000 + way / 2);
+    trace.Add("app!main;app!Save" + std::to_string(way) + ";fs!Write;kernel!Flush", 1000);
+    parts.push_back(trace.Reduce());
+  }
+  Evidence forward;
+  Evidence backward;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    AddEvidence(parts[i], forward);
+    AddEvidence(parts[parts.size() - 1 - i], backward);
+  }
+  const auto text_of = [](const Evidence& evidence) {
+    std::string text;
+    for (const Cluster& cluster : MineClusters(evidence, Lambda(500)).clusters) {
+      text += cluster.id + "\n";
+      const auto add = [&](const std::vector<FrameSymbol>& frames) {
+        for (const FrameSymbol f : frames) text += std::string(evidence.stacks.FrameName(f)) + ";";
+        text += "\n";
+      };
+      for (const MinedPattern& pattern : cluster.patterns) add(pattern.frames);
+      for (const ClusterSegment& segment : cluster.segments) {
+        add(segment.shared);
+        for (const auto& variant : segment.variants) add(variant);
+      }
+    }
+    return text;
+  };
+  EXPECT_EQ(text_of(forward), text_of(backward));
+}
+
 TEST(Clusters, IdsComeFromTheContentNotFromTheRank) {
   TraceOfWaits few;
   few.Add("app!main;app!Slow", 1000);

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/bytes.h"
+#include "corpus/call_forest.h"
 #include "corpus/part_codec.h"
-#include "stackmine/leaf_codec.h"
 
 namespace culprit::stackmine {
 namespace {
@@ -16,12 +16,18 @@ constexpr uint32_t kMaxIndex = UINT32_MAX - 1;  // UINT32_MAX is "none" everywhe
 
 // ---- writing
 
-// Names of frames and, behind them, of scenarios.
-void WriteNames(const Evidence& evidence, ByteWriter& out) {
+// A forest (corpus/call_forest.h); the names behind those of frames are of scenarios.
+void WriteStacks(const Evidence& evidence, ByteWriter& out) {
   const StackTable& table = evidence.stacks;
   out.Varint(table.frames() + evidence.scenarios.size());
   for (FrameSymbol f = 0; f < table.frames(); ++f) out.String(table.FrameName(f));
   for (const std::string& scenario : evidence.scenarios) out.String(scenario);
+  out.Varint(table.frames());
+  const auto stacks = static_cast<StackIndex>(table.stacks());
+  out.Varint(stacks);
+  corpus::WriteParents(
+      stacks, [&](size_t s) { return table.Parent(static_cast<StackIndex>(s)); }, out);
+  for (StackIndex s = 0; s < stacks; ++s) out.Varint(table.Leaf(s));
 }
 
 // Where the function begins in nearly every name: behind the module.
@@ -32,7 +38,6 @@ size_t UsualFunctionAt(std::string_view name) {
 
 // Zero for a frame that has a name, which begins where it usually does.
 void WriteFrames(const StackTable& table, ByteWriter& out) {
-  out.Varint(table.frames());
   for (FrameSymbol f = 0; f < table.frames(); ++f) {
     const std::string_view name = table.FrameName(f);
     const size_t function_at = name.size() - table.Function(f).size();
@@ -41,27 +46,36 @@ void WriteFrames(const StackTable& table, ByteWriter& out) {
   }
 }
 
-uint32_t CallerOf(const StackTable& table, StackIndex parent) {
-  return parent == kNoStack ? UINT32_MAX : table.Leaf(parent);
-}
-
-void WriteStacks(const Evidence& evidence, ByteWriter& out) {
-  const StackTable& table = evidence.stacks;
-  const auto stacks = static_cast<StackIndex>(table.stacks());
-  out.Varint(stacks);
-  corpus::WriteParents(
-      stacks, [&](size_t s) { return table.Parent(static_cast<StackIndex>(s)); }, out);
-  LeafCodec codec(table.frames());
-  ByteWriter spelled;
-  for (StackIndex s = 0; s < stacks; ++s) {
-    const LeafCodec::Code code = codec.CodeOf(CallerOf(table, table.Parent(s)), table.Leaf(s));
-    out.Varint(code.code);
-    if (code.code == 1) spelled.SignedVarint(code.spelled);
+// What the rows charge to each stack for waiting and for running. That is the time of
+// the distinct events as well, but for events that several instances were charged for.
+struct StackCharges {
+  explicit StackCharges(const Evidence& evidence)
+      : wait_ns(evidence.stacks.stacks()), run_ns(evidence.stacks.stacks()) {
+    for (const PathRow& row : evidence.rows) {
+      const PathNode& node = evidence.forest.nodes()[row.node];
+      const auto cost_ns = static_cast<uint64_t>(row.cost_ns);
+      if (node.kind == PathKind::kWait) wait_ns[node.stack] += cost_ns;
+      const bool ran = node.kind == PathKind::kRunning || node.kind == PathKind::kNotSampled;
+      if (ran) run_ns[node.stack] += cost_ns;
+    }
   }
-  out.String(spelled.bytes());
-  for (StackIndex s = 0; s < stacks; ++s) out.Varint(evidence.occurrences[s]);
-  for (StackIndex s = 0; s < stacks; ++s) out.SignedVarint(evidence.distinct_wait_ns[s]);
-  for (StackIndex s = 0; s < stacks; ++s) out.SignedVarint(evidence.distinct_run_ns[s]);
+
+  std::vector<uint64_t> wait_ns;  // may wrap, where costs are damage
+  std::vector<uint64_t> run_ns;
+};
+
+void WriteCounts(const Evidence& evidence, ByteWriter& out) {
+  const StackCharges charges(evidence);
+  const size_t stacks = evidence.stacks.stacks();
+  for (size_t s = 0; s < stacks; ++s) out.Varint(evidence.occurrences[s]);
+  for (size_t s = 0; s < stacks; ++s) {
+    const auto distinct_ns = static_cast<uint64_t>(evidence.distinct_wait_ns[s]);
+    out.SignedVarint(static_cast<int64_t>(charges.wait_ns[s] - distinct_ns));
+  }
+  for (size_t s = 0; s < stacks; ++s) {
+    const auto distinct_ns = static_cast<uint64_t>(evidence.distinct_run_ns[s]);
+    out.SignedVarint(static_cast<int64_t>(charges.run_ns[s] - distinct_ns));
+  }
 }
 
 void WriteNodes(const PathForest& forest, ByteWriter& out) {
@@ -127,62 +141,59 @@ class EvidenceReader {
   explicit EvidenceReader(std::string_view bytes) : in_(bytes) {}
 
   std::optional<Evidence> Read() {
-    names_ = corpus::ReadViews(in_);
+    size_t frames = 0;
+    if (!corpus::ReadForest(in_, forest_, frames)) return std::nullopt;
     if (in_.Varint() != kEvidenceVersion) return std::nullopt;
     const uint8_t scope = in_.U8();
     if (scope > static_cast<uint8_t>(waitgraph::Scope::kThread)) return std::nullopt;
     evidence_.scope = static_cast<waitgraph::Scope>(scope);
-    const bool whole = Frames() && Stacks() && Nodes() &&
+    const bool whole = Frames(frames) && Stacks() && Nodes() &&
                        corpus::ReadRows(evidence_.forest.nodes().size(), evidence_.rows, in_) &&
-                       Instances() && Roles() && Rest();
+                       Counts() && Instances() && Roles() && Rest();
     if (!whole || in_.failed() || in_.remaining() != 0) return std::nullopt;
     return std::move(evidence_);
   }
 
  private:
   // What names are left is of scenarios.
-  bool Frames() {
-    const size_t count = ReadCount(in_);
-    if (count > names_.size()) return false;
+  bool Frames(size_t count) {
+    const std::vector<std::string_view>& names = forest_.names;
     for (FrameSymbol f = 0; f < count; ++f) {
       const uint64_t flags = in_.Varint();
-      const uint64_t at = flags >> 1 == 0 ? UsualFunctionAt(names_[f]) : (flags >> 1) - 1;
-      if (in_.failed() || at > names_[f].size()) return false;
+      const uint64_t at = flags >> 1 == 0 ? UsualFunctionAt(names[f]) : (flags >> 1) - 1;
+      if (in_.failed() || at > names[f].size()) return false;
       const auto function_at = static_cast<uint32_t>(at);
       // A name that was there already would have its old number.
-      if (evidence_.stacks.InternFrame(names_[f], function_at, (flags & 1) == 0) != f) return false;
+      if (evidence_.stacks.InternFrame(names[f], function_at, (flags & 1) == 0) != f) return false;
     }
-    evidence_.scenarios.assign(names_.begin() + static_cast<ptrdiff_t>(count), names_.end());
+    evidence_.scenarios.assign(names.begin() + static_cast<ptrdiff_t>(count), names.end());
     return true;
   }
 
-  bool Leaves(const std::vector<StackIndex>& parents) {
-    const size_t count = parents.size();
-    std::vector<uint64_t> codes(count);
-    for (uint64_t& code : codes) code = in_.Varint();
-    ByteReader spelled(in_.String());
-    LeafCodec codec(evidence_.stacks.frames());
+  bool Stacks() {
+    const auto count = static_cast<StackIndex>(forest_.size());
+    if (count > kMaxIndex) return false;
     evidence_.stacks.Reserve(count);
     for (StackIndex s = 0; s < count; ++s) {
-      const auto frame = codec.FrameOf(CallerOf(evidence_.stacks, parents[s]), codes[s],
-                                       [&] { return spelled.SignedVarint(); });
-      if (!frame || evidence_.stacks.InternStack(parents[s], *frame) != s) return false;
+      // Nor would an equal stack have a number of its own.
+      if (evidence_.stacks.InternStack(forest_.parents[s], forest_.symbols[s]) != s) return false;
     }
-    return !in_.failed() && !spelled.failed() && spelled.remaining() == 0;
+    return true;
   }
 
-  bool Stacks() {
-    const size_t count = ReadCount(in_, 5);
-    if (count > kMaxIndex) return false;
-    std::vector<StackIndex> parents(count);
-    const auto take = [&](size_t s, uint32_t parent) { parents[s] = parent; };
-    if (!corpus::ReadParents(count, take, in_) || !Leaves(parents)) return false;
+  bool Counts() {
+    const size_t count = forest_.size();
+    if (in_.remaining() / 3 < count) return false;
+    const StackCharges charges(evidence_);
     evidence_.occurrences.resize(count);
     evidence_.distinct_wait_ns.resize(count);
     evidence_.distinct_run_ns.resize(count);
     for (uint64_t& number : evidence_.occurrences) number = in_.Varint();
-    for (int64_t& number : evidence_.distinct_wait_ns) number = in_.SignedVarint();
-    for (int64_t& number : evidence_.distinct_run_ns) number = in_.SignedVarint();
+    const auto less = [&](uint64_t charged_ns) {
+      return static_cast<int64_t>(charged_ns - static_cast<uint64_t>(in_.SignedVarint()));
+    };
+    for (size_t s = 0; s < count; ++s) evidence_.distinct_wait_ns[s] = less(charges.wait_ns[s]);
+    for (size_t s = 0; s < count; ++s) evidence_.distinct_run_ns[s] = less(charges.run_ns[s]);
     return !in_.failed();
   }
 
@@ -271,7 +282,7 @@ class EvidenceReader {
   }
 
   ByteReader in_;
-  std::vector<std::string_view> names_;
+  corpus::CallForest forest_;
   Evidence evidence_;
 };
 
@@ -279,13 +290,13 @@ class EvidenceReader {
 
 std::string EncodeEvidence(const Evidence& evidence) {
   ByteWriter out;
-  WriteNames(evidence, out);
+  WriteStacks(evidence, out);
   out.Varint(kEvidenceVersion);
   out.U8(static_cast<uint8_t>(evidence.scope));
   WriteFrames(evidence.stacks, out);
-  WriteStacks(evidence, out);
   WriteNodes(evidence.forest, out);
   corpus::WriteRows(evidence.rows, out);
+  WriteCounts(evidence, out);
   corpus::WriteTraces(evidence.traces, out);
   WriteInstances(evidence, out);
   out.Varint(evidence.roles.size());

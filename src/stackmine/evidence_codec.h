@@ -6,11 +6,11 @@
 // bytes. Decoding trusts nothing: every number is held against its table.
 // O(size); no state.
 //
-//   evidence := names version scope frames stacks nodes rows traces instances roles
+//   evidence := stacks version scope frames nodes rows counts traces instances roles
 //               account diagnostics unreadable
 //
-// The names of frames and scenarios come first, so that summaries can share them
-// (corpus/summary_names.h).
+// Stacks come first, with the names of frames and scenarios, so that summaries can share
+// them (corpus/summary_stacks.h).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace culprit::stackmine {
 
 // Raised whenever ReduceTrace would give other evidence for the same trace and
 // options, or the encoding changes. A test holds it against known traces.
-inline constexpr uint32_t kEvidenceVersion = 2;
+inline constexpr uint32_t kEvidenceVersion = 3;
 
 std::string EncodeEvidence(const Evidence& evidence);
 std::optional<Evidence> DecodeEvidence(std::string_view bytes);

@@ -14,7 +14,9 @@ constexpr uint64_t kBytesAnEvent = 48 + 32 + 32;
 }  // namespace
 
 EvidenceCollector::EvidenceCollector(ReduceOptions options, SpillOptions spill)
-    : PartCollector({.name = "mine", .parameters = EncodeOptions(options), .names_first = true}),
+    : PartCollector({.name = "mine",
+                     .parameters = EncodeOptions(options),
+                     .head = corpus::SummaryHead::kStacks}),
       options_(std::move(options)) {
   sum_.scope = options_.area.scope;
   sum_.rows.SpillTo(std::move(spill));

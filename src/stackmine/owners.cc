@@ -42,8 +42,7 @@ uint64_t WeightIn(const std::vector<Told>& told, const std::vector<FrameSymbol>&
   return 0;
 }
 
-std::vector<uint32_t> OwnersOf(const Evidence& evidence,
-                               const std::vector<std::vector<uint32_t>>& labels,
+std::vector<uint32_t> OwnersOf(const Evidence& evidence, const LabelsByStack& labels,
                                const std::vector<std::vector<Told>>& by_label,
                                const std::vector<uint32_t>& order,
                                const std::vector<int64_t>& anchor_score, size_t jobs) {

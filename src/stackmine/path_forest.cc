@@ -2,6 +2,7 @@
 #include "stackmine/path_forest.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 
@@ -28,7 +29,7 @@ size_t PathForest::Slot(const PathNode& node) const {
 }
 
 void PathForest::Grow() {
-  slots_.assign(std::max<size_t>(64, slots_.size() * 2), kNoNode);
+  slots_.assign(std::max<size_t>(64, std::bit_ceil((nodes_.size() + 1) * 2)), kNoNode);
   for (NodeIndex n = 0; n < nodes_.size(); ++n) slots_[Slot(nodes_[n])] = n;
 }
 
@@ -41,6 +42,14 @@ NodeIndex PathForest::Intern(const PathNode& node) {
     nodes_.push_back(node);
   }
   return index;
+}
+
+// Where they are found is worked out again when the next one comes.
+void PathForest::RenumberStacks(const std::vector<StackIndex>& numbers) {
+  for (PathNode& node : nodes_) {
+    if (node.stack != kNoStack) node.stack = numbers[node.stack];
+  }
+  slots_.clear();
 }
 
 }  // namespace culprit::stackmine

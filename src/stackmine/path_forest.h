@@ -40,6 +40,8 @@ struct PathNode {
 class PathForest {
  public:
   NodeIndex Intern(const PathNode& node);
+  // Stacks have other numbers now; by old number, the new one. No two may become equal.
+  void RenumberStacks(const std::vector<StackIndex>& numbers);
   const LargeVector<PathNode>& nodes() const { return nodes_; }
 
  private:

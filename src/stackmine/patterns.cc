@@ -27,6 +27,20 @@ mine::WeightedSequences Database(const Evidence& evidence, const LargeVector<Sta
   return database;
 }
 
+// By cost; those of one cost by the names of their frames, so that what is made of them
+// (clusters above all) does not depend on the numbers that frames happen to have.
+void OrderByNames(const StackTable& stacks, std::vector<MinedPattern>& patterns) {
+  std::stable_sort(
+      patterns.begin(), patterns.end(), [&](const MinedPattern& a, const MinedPattern& b) {
+        if (a.cost_ns != b.cost_ns) return a.cost_ns > b.cost_ns;
+        if (a.kind != b.kind) return a.kind < b.kind;
+        return std::lexicographical_compare(a.frames.begin(), a.frames.end(), b.frames.begin(),
+                                            b.frames.end(), [&](FrameSymbol f, FrameSymbol g) {
+                                              return stacks.FrameName(f) < stacks.FrameName(g);
+                                            });
+      });
+}
+
 std::vector<MinedPattern> FromSymbols(const std::vector<mine::Pattern>& found,
                                       const Evidence& evidence) {
   const auto run_begins = static_cast<mine::Symbol>(evidence.stacks.frames());
@@ -40,6 +54,7 @@ std::vector<MinedPattern> FromSymbols(const std::vector<mine::Pattern>& found,
     to.kind = StackKind::kRun;
     for (FrameSymbol& frame : to.frames) frame -= run_begins;
   }
+  OrderByNames(evidence.stacks, patterns);
   return patterns;
 }
 

@@ -66,6 +66,7 @@ class Reducer {
         waitgraph::AreaOfInterest(timelines_, chosen.instances, options_.area);
     Rows(area, chosen);
     CountDistinct(area);
+    PutInOrder();
     evidence_.diagnostics.Merge(trace_.diagnostics);
     return std::move(evidence_);
   }
@@ -132,38 +133,31 @@ class Reducer {
     return chosen;
   }
 
-  // Stacks are numbered in the order in which time meets them.
   void CountOccurrences() {
-    struct Met {
-      int64_t first_ns = INT64_MAX;
-      waitgraph::EventIndex first = waitgraph::kNoEvent;
-      uint32_t count = 0;
-    };
-    std::vector<Met> met(dictionary().stacks().size());
-    for (waitgraph::EventIndex i = 0; i < trace_.events.size(); ++i) {
-      const Event& event = trace_.events[i];
-      const bool counts = event.kind == EventKind::kWait || event.kind == EventKind::kRunning;
-      if (!counts || !event.stack.valid()) continue;
-      Met& m = met[event.stack.value];
-      if (m.count++ != 0 && event.time_ns >= m.first_ns) {
-        if (event.time_ns > m.first_ns || timelines_.IsBefore(m.first, i)) continue;
-      }
-      m.first_ns = event.time_ns;
-      m.first = i;
-    }
-    std::vector<std::pair<int64_t, uint32_t>> by_time;
-    for (uint32_t s = 0; s < met.size(); ++s) {
-      if (met[s].count != 0) by_time.emplace_back(met[s].first_ns, s);
-    }
-    std::sort(by_time.begin(), by_time.end(), [&](const auto& a, const auto& b) {
-      if (a.first != b.first) return a.first < b.first;
-      return timelines_.IsBefore(met[a.second].first, met[b.second].first);
-    });
-    for (const auto& [first_ns, s] : by_time) {
+    const std::span<const uint32_t> counts = timelines_.stack_uses();
+    evidence_.occurrences.reserve(counts.size());
+    for (uint32_t s = 0; s < counts.size(); ++s) {
+      if (counts[s] == 0) continue;
       const StackIndex stack = brought_.Bring(trace::StackId(s));
       if (stack >= evidence_.occurrences.size()) evidence_.occurrences.resize(stack + 1);
-      evidence_.occurrences[stack] += met[s].count;
+      evidence_.occurrences[stack] += counts[s];
     }
+  }
+
+  // So that evidence does not depend on the order of the trace's dictionary or events,
+  // and summaries can tell stacks by a table that they share.
+  void PutInOrder() {
+    const std::vector<StackIndex> numbers = evidence_.stacks.MakeCanonical();
+    const auto put = [&](auto& column) {
+      auto old = std::move(column);
+      column = {};
+      column.resize(old.size());
+      for (StackIndex s = 0; s < old.size(); ++s) column[numbers[s]] = old[s];
+    };
+    put(evidence_.occurrences);
+    put(evidence_.distinct_wait_ns);
+    put(evidence_.distinct_run_ns);
+    evidence_.forest.RenumberStacks(numbers);
   }
 
   enum Pseudo : uint8_t { kThreadFrame, kWokenByFrame, kDeviceFrame, kPseudoFrames };

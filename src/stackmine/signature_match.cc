@@ -130,8 +130,7 @@ StackLabels LabelBySignature(const Evidence& evidence, const MineResult& result,
   for (size_t c = 0; c < matches.size(); ++c) {
     signature_of[result.clusters[c].label] = matches[c].signature;
   }
-  const auto add = [&](const std::vector<std::vector<uint32_t>>& clusters,
-                       std::vector<std::vector<uint32_t>>& to) {
+  const auto add = [&](const LabelsByStack& clusters, LabelsByStack& to) {
     for (size_t stack = 0; stack < clusters.size(); ++stack) {
       for (const uint32_t label : clusters[stack]) {
         if (signature_of[label] != kNoSignature) to[stack].push_back(signature_of[label]);

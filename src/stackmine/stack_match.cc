@@ -65,9 +65,8 @@ std::vector<StackIndex> StacksToMatch(const Evidence& evidence, const StackCosts
   return stacks;
 }
 
-std::vector<std::vector<uint32_t>> MatchKind(const Evidence& evidence, const StackCosts& costs,
-                                             const std::vector<LabelledPattern>& patterns,
-                                             StackKind kind, size_t jobs) {
+LabelsByStack MatchKind(const Evidence& evidence, const StackCosts& costs,
+                        const std::vector<LabelledPattern>& patterns, StackKind kind, size_t jobs) {
   const std::vector<StackIndex> stacks = StacksToMatch(evidence, costs, kind);
   std::vector<uint64_t> frame_counts(evidence.stacks.frames());
   for (const StackIndex stack : stacks) {
@@ -76,7 +75,7 @@ std::vector<std::vector<uint32_t>> MatchKind(const Evidence& evidence, const Sta
     }
   }
   const PatternIndex index(patterns, kind, frame_counts);
-  std::vector<std::vector<uint32_t>> labels(evidence.stacks.stacks());
+  LabelsByStack labels(evidence.stacks.stacks());
   ParallelFor((stacks.size() + kStacksAtOnce - 1) / kStacksAtOnce, jobs, [&](size_t chunk) {
     std::vector<FrameSymbol> own;
     std::vector<FrameSymbol> distinct;

@@ -23,10 +23,12 @@ struct LabelledPattern {
   std::vector<FrameSymbol> frames;
 };
 
+using LabelsByStack = LargeVector<std::vector<uint32_t>>;
+
 // By kind and stack: the labels, ascending; empty for stacks without one.
 struct StackLabels {
-  std::vector<std::vector<uint32_t>> wait;
-  std::vector<std::vector<uint32_t>> run;
+  LabelsByStack wait;
+  LabelsByStack run;
 
   const std::vector<uint32_t>& of(StackKind kind, StackIndex stack) const {
     return kind == StackKind::kWait ? wait[stack] : run[stack];

@@ -3,20 +3,72 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "base/check.h"
+#include "corpus/call_forest.h"
 
 namespace culprit::stackmine {
 namespace {
 
 constexpr FrameSymbol kNoFrame = UINT32_MAX;
+constexpr size_t kChunkBytes = 64 * 1024;
 
 }  // namespace
 
-FrameSymbol StackTable::InternFrame(std::string_view name, uint32_t function_at, bool named) {
-  const FrameSymbol symbol = names_.Intern(name).value;
-  if (symbol == frames_.size()) frames_.push_back({function_at, named});
+std::string_view StackTable::Store(std::string_view name) {
+  if (chunk_room_ < name.size()) {
+    chunk_room_ = std::max(kChunkBytes, name.size());
+    chunks_.push_back(std::make_unique_for_overwrite<char[]>(chunk_room_));
+    chunk_next_ = chunks_.back().get();
+  }
+  if (name.empty()) return {};
+  std::memcpy(chunk_next_, name.data(), name.size());
+  const std::string_view stored(chunk_next_, name.size());
+  chunk_next_ += name.size();
+  chunk_room_ -= name.size();
+  return stored;
+}
+
+size_t StackTable::FrameSlot(std::string_view name, uint64_t hash) const {
+  const size_t mask = frame_slots_.size() - 1;
+  for (size_t slot = hash & mask;; slot = (slot + 1) & mask) {
+    if (frame_slots_[slot] == kNoFrame) return slot;
+    const FrameRow& row = frames_[frame_slots_[slot]];
+    if (row.hash == hash && row.name == name) return slot;
+  }
+}
+
+void StackTable::IndexFrames(size_t slots) {
+  frame_slots_.assign(slots, kNoFrame);
+  for (FrameSymbol f = 0; f < frames_.size(); ++f) {
+    frame_slots_[FrameSlot(frames_[f].name, frames_[f].hash)] = f;
+  }
+}
+
+void StackTable::ReserveFrames(size_t frames) {
+  frames_.reserve(frames);
+  const size_t slots = std::max<size_t>(64, std::bit_ceil((frames + 1) * 2));
+  if (slots > frame_slots_.size()) IndexFrames(slots);
+}
+
+FrameSymbol StackTable::InternFrame(const FrameRow& row) {
+  if ((frames_.size() + 1) * 2 > frame_slots_.size()) {
+    IndexFrames(std::max<size_t>(64, frame_slots_.size() * 2));
+  }
+  FrameSymbol& symbol = frame_slots_[FrameSlot(row.name, row.hash)];
+  if (symbol == kNoFrame) {
+    CULPRIT_CHECK(frames_.size() < kNoFrame);
+    symbol = static_cast<FrameSymbol>(frames_.size());
+    frames_.push_back(row);
+    frames_.back().name = Store(row.name);
+  }
   return symbol;
+}
+
+FrameSymbol StackTable::InternFrame(std::string_view name, uint32_t function_at, bool named) {
+  return InternFrame(
+      {.name = name, .hash = corpus::HashOfName(name), .function_at = function_at, .named = named});
 }
 
 // Slots hold only indexes, so that those of all stacks of a trace fit a near cache:
@@ -68,9 +120,49 @@ void StackTable::Reserve(size_t stacks) {
   Index(slots);
 }
 
+std::vector<StackIndex> StackTable::MakeCanonical() {
+  corpus::CallForest forest;
+  for (const FrameRow& row : frames_) {
+    forest.names.push_back(row.name);
+    forest.hashes.push_back(row.hash);
+  }
+  forest.parents.resize(stacks_.size());
+  forest.symbols.resize(stacks_.size());
+  for (StackIndex s = 0; s < stacks_.size(); ++s) {
+    forest.parents[s] = stacks_[s].parent;
+    forest.symbols[s] = stacks_[s].frame;
+  }
+  const std::vector<StackIndex> order = corpus::CanonicalOrder(forest);
+  std::vector<StackIndex> places(stacks_.size());
+  std::vector<FrameSymbol> symbols(frames_.size(), kNoFrame);
+  std::vector<FrameRow> frames;
+  frames.reserve(frames_.size());
+  const auto take_frame = [&](FrameSymbol frame) {
+    if (symbols[frame] != kNoFrame) return;
+    symbols[frame] = static_cast<FrameSymbol>(frames.size());
+    frames.push_back(frames_[frame]);
+  };
+  for (StackIndex i = 0; i < order.size(); ++i) {
+    places[order[i]] = i;
+    take_frame(forest.symbols[order[i]]);
+    const StackIndex parent = forest.parents[order[i]];
+    stacks_[i] = {parent == kNoStack ? kNoStack : places[parent],
+                  symbols[forest.symbols[order[i]]]};
+  }
+  for (FrameSymbol f = 0; f < frames_.size(); ++f) take_frame(f);
+  frames_ = std::move(frames);
+  for (FrameSymbol& symbol : frame_slots_) {
+    if (symbol != kNoFrame) symbol = symbols[symbol];
+  }
+  slots_.clear();
+  indexed_ = 0;
+  return places;
+}
+
 std::optional<FrameSymbol> StackTable::FindFrame(std::string_view name) const {
-  const StringId id = names_.Find(name);
-  return id.valid() ? std::optional(id.value) : std::nullopt;
+  if (frame_slots_.empty()) return std::nullopt;
+  const FrameSymbol symbol = frame_slots_[FrameSlot(name, corpus::HashOfName(name))];
+  return symbol == kNoFrame ? std::nullopt : std::optional(symbol);
 }
 
 std::string_view StackTable::Module(FrameSymbol frame) const {
@@ -89,7 +181,9 @@ DictionaryStacks::DictionaryStacks(const trace::Dictionary& from, StackTable& to
       to_(to),
       frames_(from.frames().size(), kNoFrame),
       stacks_(from.stacks().size(), kNoStack),
-      all_distinct_(to.stacks() == 0) {}
+      all_distinct_(to.stacks() == 0) {
+  to.ReserveFrames(to.frames() + from.frames().size());
+}
 
 StackIndex DictionaryStacks::Bring(trace::StackId stack) {
   path_.clear();
@@ -134,11 +228,7 @@ FrameSymbol DictionaryStacks::BringFrame(trace::FrameId frame) {
 
 std::vector<StackIndex> BringAll(const StackTable& from, StackTable& to) {
   std::vector<FrameSymbol> frames(from.frames());
-  for (FrameSymbol f = 0; f < frames.size(); ++f) {
-    const std::string_view name = from.FrameName(f);
-    const auto function_at = static_cast<uint32_t>(name.size() - from.Function(f).size());
-    frames[f] = to.InternFrame(name, function_at, from.Named(f));
-  }
+  for (FrameSymbol f = 0; f < frames.size(); ++f) frames[f] = to.InternFrame(from.frames_[f]);
   std::vector<StackIndex> stacks(from.stacks());
   for (StackIndex s = 0; s < stacks.size(); ++s) {
     const StackIndex parent = from.Parent(s);

@@ -4,18 +4,19 @@
 // A frame is "module!function" ("module!+0x12ab" where it has no name), so one
 // function is one symbol whatever trace, line or address it was seen at. Stacks
 // are a trie of ⟨caller's stack, frame⟩; equal stacks are one index. Symbols and
-// indexes are dense and given in order of first use. Append-only, one thread at
-// a time; interning costs a hash probe, a stack about 16 bytes.
+// indexes are dense and given in order of first use, or in an order that depends on
+// names alone (MakeCanonical). One thread at a time; interning costs a hash probe, a
+// stack about 16 bytes, a frame its name and 40. Names never move.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/large_memory.h"
-#include "base/string_table.h"
 #include "trace/dictionary.h"
 
 namespace culprit::stackmine {
@@ -32,15 +33,20 @@ class StackTable {
   StackIndex InternStack(StackIndex parent, FrameSymbol frame);
   // The same for one that is known not to be there yet, without looking.
   StackIndex AppendStack(StackIndex parent, FrameSymbol frame);
-  // Room for so many stacks, before the first.
+  // Room for so many, before the first.
   void Reserve(size_t stacks);
+  void ReserveFrames(size_t frames);
+
+  // Puts the stacks into canonical order (corpus/call_forest.h) and the frames into that
+  // of their first use. By old index, the new one.
+  std::vector<StackIndex> MakeCanonical();
 
   // The symbol of a name, if a stack has it.
   std::optional<FrameSymbol> FindFrame(std::string_view name) const;
 
   size_t frames() const { return frames_.size(); }
   size_t stacks() const { return stacks_.size(); }
-  std::string_view FrameName(FrameSymbol frame) const { return names_.Get(StringId(frame)); }
+  std::string_view FrameName(FrameSymbol frame) const { return frames_[frame].name; }
   std::string_view Function(FrameSymbol frame) const {
     return FrameName(frame).substr(frames_[frame].function_at);
   }
@@ -52,20 +58,31 @@ class StackTable {
   void Frames(StackIndex stack, std::vector<FrameSymbol>& frames) const;
 
  private:
-  size_t Slot(StackIndex parent, FrameSymbol frame) const;
-  void Index(size_t slots);
+  friend std::vector<StackIndex> BringAll(const StackTable& from, StackTable& to);
 
   struct FrameRow {
+    std::string_view name;
+    uint64_t hash = 0;  // of the name
     uint32_t function_at = 0;
     bool named = true;
   };
+  FrameSymbol InternFrame(const FrameRow& row);
+  size_t FrameSlot(std::string_view name, uint64_t hash) const;
+  void IndexFrames(size_t slots);
+  std::string_view Store(std::string_view name);
+  size_t Slot(StackIndex parent, FrameSymbol frame) const;
+  void Index(size_t slots);
+
   struct StackRow {
     StackIndex parent = kNoStack;
     FrameSymbol frame = 0;
   };
 
-  StringTable names_;  // its ids are the symbols
   std::vector<FrameRow> frames_;
+  std::vector<FrameSymbol> frame_slots_;  // where frames_ are found by their hash
+  std::vector<std::unique_ptr<char[]>> chunks_;
+  size_t chunk_room_ = 0;  // in the last one
+  char* chunk_next_ = nullptr;
   LargeVector<StackRow> stacks_;
   LargeVector<StackIndex> slots_;  // where stacks_ are found by their hash, or kNoStack
   size_t indexed_ = 0;             // of stacks_; the others were appended since

@@ -67,6 +67,39 @@ TEST(StackTable, StacksOfADictionaryAreOneWhereTheirNamesAre) {
   }
 }
 
+// The same stacks, brought in two orders.
+TEST(StackTable, CanonicalOrderDependsOnNamesAlone) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    std::mt19937_64 random(seed);
+    const trace::Dictionary dictionary = RandomDictionary(random, seed % 2 == 0 ? 1 : 3);
+    const size_t count = dictionary.stacks().size();
+    StackTable forward;
+    StackTable backward;
+    DictionaryStacks bring_forward(dictionary, forward);
+    DictionaryStacks bring_backward(dictionary, backward);
+    for (size_t s = 0; s < count; ++s) {
+      (void)bring_forward.Bring(trace::StackId(s));
+      (void)bring_backward.Bring(trace::StackId(count - 1 - s));
+    }
+    std::vector<std::string> texts;
+    for (StackIndex s = 0; s < forward.stacks(); ++s) texts.push_back(TextOf(forward, s));
+    const std::vector<StackIndex> places = forward.MakeCanonical();
+    (void)backward.MakeCanonical();
+    ASSERT_EQ(forward.stacks(), backward.stacks());
+    ASSERT_EQ(forward.frames(), backward.frames());
+    for (StackIndex s = 0; s < forward.stacks(); ++s) {
+      EXPECT_EQ(TextOf(forward, places[s]), texts[s]);
+      EXPECT_EQ(TextOf(forward, s), TextOf(backward, s));
+      EXPECT_EQ(forward.Leaf(s), backward.Leaf(s));
+      EXPECT_EQ(forward.InternStack(forward.Parent(s), forward.Leaf(s)), s);
+    }
+    for (FrameSymbol f = 0; f < forward.frames(); ++f) {
+      EXPECT_EQ(forward.FrameName(f), backward.FrameName(f));
+      EXPECT_EQ(forward.FindFrame(forward.FrameName(f)), f);
+    }
+  }
+}
+
 TEST(StackTable, WhatWasAppendedIsFound) {
   StackTable table;
   const FrameSymbol a = table.InternFrame("m!a", 2, true);

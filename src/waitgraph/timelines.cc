@@ -5,6 +5,7 @@
 #include <array>
 #include <numeric>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
@@ -109,6 +110,11 @@ struct OwnEvents {
   bool tiles_in_order = true;   // each begins after the one before it began
 };
 
+bool CountsForStack(const Event& event) {
+  return (event.kind == EventKind::kRunning || event.kind == EventKind::kWait) &&
+         event.stack.valid();
+}
+
 uint32_t SlotOf(const Event& event) { return trace::OwnerOf(event).value + 1; }  // none: 0
 
 // Indexes of events by owner, those without one first.
@@ -136,7 +142,10 @@ Timelines::Timelines(const trace::Trace& trace) : trace_(&trace) {
   order_ = std::make_unique_for_overwrite<EventIndex[]>(trace.events.size());
   begins_ns_ = std::make_unique_for_overwrite<int64_t[]>(trace.events.size());
   ends_ns_ = std::make_unique_for_overwrite<int64_t[]>(trace.events.size());
-  facts_.reserve(trace.events.size());
+  // Tiles that an array of them would set to nothing first, which shows.
+  static_assert(std::is_trivially_copyable_v<Tile> && alignof(Tile) <= alignof(std::max_align_t));
+  facts_bytes_ = std::make_unique_for_overwrite<std::byte[]>(trace.events.size() * sizeof(Tile));
+  facts_ = reinterpret_cast<Tile*>(facts_bytes_.get());
   if (!TakeThreads(threads, [](size_t at) { return static_cast<EventIndex>(at); })) {
     const std::vector<EventIndex> by_owner = ByOwner(trace.events, threads);
     const bool all = TakeThreads(threads, [&](size_t at) { return by_owner[at]; });
@@ -151,72 +160,99 @@ Timelines::Timelines(const trace::Trace& trace) : trace_(&trace) {
   FindServers();
 }
 
+// The columns of tiles, written at their end. A copy of its own in every loop: what is
+// reached through `this` would be read again after each store.
+struct TileWriter {
+  EventIndex* order;
+  int64_t* begins_ns;
+  int64_t* ends_ns;
+  Timelines::Tile* facts;
+  size_t first;  // of the thread at hand
+  size_t at;
+  bool in_order = true;
+
+  // Whether the tile stands behind the last one for certain: it begins later, or the
+  // last one has no length and it has some or is of a later kind.
+  bool ComesNext(const Event& tile) const {
+    const size_t last = at - 1;
+    if (begins_ns[last] != tile.time_ns) return begins_ns[last] < tile.time_ns;
+    const auto rank = [](EventKind kind) { return kRank[static_cast<size_t>(kind)]; };
+    return ends_ns[last] == tile.time_ns &&
+           (tile.dur_ns > 0 || (tile.dur_ns == 0 && rank(facts[last].kind) < rank(tile.kind)));
+  }
+
+  // The last tile ends where this one begins, if not before.
+  void Add(const Event& tile, EventIndex i) {
+    if (at != first) {
+      in_order = in_order && ComesNext(tile);
+      facts[at - 1].cut = tile.time_ns < ends_ns[at - 1];
+      ends_ns[at - 1] = std::min(ends_ns[at - 1], tile.time_ns);
+    }
+    order[at] = i;
+    begins_ns[at] = tile.time_ns;
+    ends_ns[at] = tile.end_ns();
+    facts[at] = {.peer = tile.peer, .kind = tile.kind, .flags = tile.flags};
+    ++at;
+  }
+};
+
 // False, with nothing done that a second call would not do again, if the events do
 // not come by owner.
 template <class IndexAt>
 bool Timelines::TakeThreads(size_t threads, IndexAt index_at) {
   tiles_ = 0;
-  facts_.clear();
   served_order_.clear();
   asked_order_.clear();
   tile_ends_.assign(1, 0);
   served_ends_.assign(1, 0);
+  stack_uses_.assign(trace_->dictionary.stacks().size(), 0);
   const std::vector<Event>& events = trace_->events;
   OwnEvents own;
   size_t at = 0;
-  // Slot 0 are events of nobody; they may still have asked a device.
-  for (uint32_t slot = 0; slot <= threads; ++slot) {
-    for (; at < events.size(); ++at) {
-      const EventIndex i = index_at(at);
-      if (SlotOf(events[i]) != slot) break;
-      if (events[i].kind == EventKind::kHardware) asked_order_.push_back(i);
-      if (slot != 0) Take(i, own);
-    }
-    if (slot != 0) FinishThread(own);
+  // Slot 0 are events of nobody, as are those behind the last thread; they may still
+  // have asked a device.
+  const auto take_of_nobody = [&](EventIndex i) {
+    const Event& e = events[i];
+    if (e.kind == EventKind::kHardware) asked_order_.push_back(i);
+    if (CountsForStack(e)) ++stack_uses_[e.stack.value];
+  };
+  for (; at < events.size() && SlotOf(events[index_at(at)]) == 0; ++at)
+    take_of_nobody(index_at(at));
+  for (uint32_t slot = 1; slot <= threads; ++slot) {
+    at = TakeThread(slot, at, index_at, own);
+    FinishThread(own);
   }
   for (; at < events.size(); ++at) {
-    const EventIndex i = index_at(at);
-    if (SlotOf(events[i]) <= threads) return false;
-    if (events[i].kind == EventKind::kHardware) asked_order_.push_back(i);
+    if (SlotOf(events[index_at(at)]) <= threads) return false;
+    take_of_nobody(index_at(at));
   }
   return true;
 }
 
-// Whether the tile stands behind the last one for certain: it begins later, or the
-// last one has no length and it has some or is of a later kind.
-bool Timelines::ComesNext(const Event& tile) const {
-  const size_t last = tiles_ - 1;
-  if (begins_ns_[last] != tile.time_ns) return begins_ns_[last] < tile.time_ns;
-  const auto rank = [](EventKind kind) { return kRank[static_cast<size_t>(kind)]; };
-  return ends_ns_[last] == tile.time_ns &&
-         (tile.dur_ns > 0 || (tile.dur_ns == 0 && rank(facts_[last].kind) < rank(tile.kind)));
-}
-
-template <class Own>
-void Timelines::Take(EventIndex i, Own& own) {
-  const Event& e = event(i);
-  if (IsTile(e.kind)) {
-    const bool first = tiles_ == tile_ends_.back();
-    own.tiles_in_order = own.tiles_in_order && (first || ComesNext(e));
-    if (!first) CutLast(e.time_ns);
-    if (e.kind == EventKind::kWait) own.waits.push_back(static_cast<uint32_t>(tiles_));
-    order_[tiles_] = i;
-    begins_ns_[tiles_] = e.time_ns;
-    ends_ns_[tiles_] = e.end_ns();
-    facts_.push_back({.peer = e.peer, .kind = e.kind, .flags = e.flags});
-    ++tiles_;
-  } else if (e.kind == EventKind::kUnwait) {
-    own.unwaits.push_back({.key_ns = e.time_ns, .waker = e.thread, .index = i});
-  } else if (e.kind == EventKind::kHardware) {
-    own.served.push_back({.key_ns = e.end_ns(), .index = i});
+// Takes the events from `at` on that are the thread's; where they end.
+template <class IndexAt, class Own>
+size_t Timelines::TakeThread(uint32_t slot, size_t at, IndexAt index_at, Own& own) {
+  const std::span<const Event> events = trace_->events;
+  uint32_t* const uses = stack_uses_.data();
+  TileWriter tiles{order_.get(), begins_ns_.get(), ends_ns_.get(), facts_, tiles_, tiles_};
+  for (; at < events.size(); ++at) {
+    const EventIndex i = index_at(at);
+    const Event& e = events[i];
+    if (SlotOf(e) != slot) break;
+    if (IsTile(e.kind)) {
+      if (CountsForStack(e)) ++uses[e.stack.value];
+      if (e.kind == EventKind::kWait) own.waits.push_back(static_cast<uint32_t>(tiles.at));
+      tiles.Add(e, i);
+    } else if (e.kind == EventKind::kUnwait) {
+      own.unwaits.push_back({.key_ns = e.time_ns, .waker = e.thread, .index = i});
+    } else if (e.kind == EventKind::kHardware) {
+      asked_order_.push_back(i);
+      own.served.push_back({.key_ns = e.end_ns(), .index = i});
+    }
   }
-}
-
-// The last tile ends where the next begins, if not before.
-void Timelines::CutLast(int64_t next_begin_ns) {
-  const size_t last = tiles_ - 1;
-  facts_[last].cut = next_begin_ns < ends_ns_[last];
-  ends_ns_[last] = std::min(ends_ns_[last], next_begin_ns);
+  own.tiles_in_order = tiles.in_order;
+  tiles_ = tiles.at;
+  return at;
 }
 
 // Takes the tiles of the thread at hand once more, in order.
@@ -230,9 +266,12 @@ void Timelines::SortTiles(Own& own) {
   }
   SortGroup(trace_->events, std::span(own.tiles), TileRow);
   own.waits.clear();
-  facts_.resize(begin);
-  tiles_ = begin;
-  for (const TileItem& item : own.tiles) Take(item.index, own);
+  TileWriter tiles{order_.get(), begins_ns_.get(), ends_ns_.get(), facts_, begin, begin};
+  for (const TileItem& item : own.tiles) {
+    const Event& e = event(item.index);
+    if (e.kind == EventKind::kWait) own.waits.push_back(static_cast<uint32_t>(tiles.at));
+    tiles.Add(e, item.index);
+  }
 }
 
 template <class Own>

@@ -16,6 +16,7 @@
 // trace, which must outlive it. About 32 bytes an event beside the trace itself.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -59,7 +60,10 @@ class Timelines {
   std::span<const EventIndex> all_tiles() const { return {order_.get(), tiles_}; }
   std::span<const int64_t> all_begins_ns() const { return {begins_ns_.get(), tiles_}; }
   std::span<const int64_t> all_ends_ns() const { return {ends_ns_.get(), tiles_}; }
-  std::span<const Tile> all_facts() const { return facts_; }
+  std::span<const Tile> all_facts() const { return {facts_, tiles_}; }
+  // By stack of the dictionary: how many running and wait events have it, of whatever
+  // thread.
+  std::span<const uint32_t> stack_uses() const { return stack_uses_; }
   // ends_ns() of the tile at this position of tiles(thread).
   int64_t TileEnd(trace::ThreadId thread, size_t position) const;
   // The positions in tiles(thread) that overlap [begin_ns, end_ns); a tile of
@@ -92,10 +96,8 @@ class Timelines {
  private:
   template <class IndexAt>
   bool TakeThreads(size_t threads, IndexAt index_at);
-  template <class Own>
-  void Take(EventIndex i, Own& own);
-  bool ComesNext(const trace::Event& tile) const;
-  void CutLast(int64_t next_begin_ns);
+  template <class IndexAt, class Own>
+  size_t TakeThread(uint32_t slot, size_t at, IndexAt index_at, Own& own);
   template <class Own>
   void SortTiles(Own& own);
   template <class Own>
@@ -115,8 +117,10 @@ class Timelines {
   std::unique_ptr<EventIndex[]> order_;
   std::unique_ptr<int64_t[]> begins_ns_;
   std::unique_ptr<int64_t[]> ends_ns_;
+  std::unique_ptr<std::byte[]> facts_bytes_;
+  Tile* facts_ = nullptr;  // there
   size_t tiles_ = 0;
-  std::vector<Tile> facts_;
+  std::vector<uint32_t> stack_uses_;
   std::vector<uint32_t> tile_ends_;
   std::vector<EventIndex> unwait_of_;
   std::vector<EventIndex> served_order_;
