@@ -108,12 +108,14 @@ class PerfDataBuilder {
     body += Padded(name);
     Record(kRecordComm, 0, body + SampleId(who));
   }
+  // `identity`: device, inode and its generation, or the build-id.
   void Mmap2(const Who& who, uint16_t misc, uint64_t start, uint64_t size, uint64_t offset,
-             std::string_view path) {
+             std::string_view path, std::string identity = {}) {
+    identity.resize(24);
     std::string body = Int<uint32_t>(static_cast<uint32_t>(who.pid)) +
                        Int<uint32_t>(static_cast<uint32_t>(who.tid));
-    body += Int(start) + Int(size) + Int(offset) + std::string(24, '\0') + Int<uint32_t>(5) +
-            Int<uint32_t>(2) + Padded(path);
+    body += Int(start) + Int(size) + Int(offset) + identity + Int<uint32_t>(5) + Int<uint32_t>(2) +
+            Padded(path);
     Record(kRecordMmap2, misc, body + SampleId(who));
   }
   void ForkOrExit(uint32_t type, const Who& who, int32_t parent) {

@@ -354,6 +354,34 @@ Status PerfDataFacts::SwitchRecord(int64_t time_ns, const PerfRecordView& record
   return assembler_.Switch(fact);
 }
 
+namespace {
+
+// Size, three zeros, the id, zeros. Where another reader asked for build-ids, kernels
+// mark records so that hold the device's major and minor numbers, the inode and its
+// generation in that place: an id of eight bytes that begins like a minor number is none.
+std::string BuildIdOfMap(std::string_view identity) {
+  constexpr size_t kHead = 4;
+  if (identity.size() < kHead) return "";
+  const size_t length = static_cast<uint8_t>(identity[0]);
+  const auto is_zero = [](std::string_view bytes) {
+    return bytes.find_first_not_of('\0') == std::string_view::npos;
+  };
+  if (length > identity.size() - kHead || !is_zero(identity.substr(1, kHead - 1)) ||
+      !is_zero(identity.substr(kHead + length)) ||
+      (length < 16 && is_zero(identity.substr(kHead + 2, 2)))) {
+    return "";
+  }
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char c : identity.substr(kHead, length)) {
+    text += kDigits[static_cast<uint8_t>(c) >> 4];
+    text += kDigits[static_cast<uint8_t>(c) & 15];
+  }
+  return text;
+}
+
+}  // namespace
+
 void PerfDataFacts::Mmap(const PerfRecordView& record) {
   FieldReader in(record.body, session_.big);
   const int64_t pid = in.I32();
@@ -364,17 +392,8 @@ void PerfDataFacts::Mmap(const PerfRecordView& record) {
   std::string build_id;
   bool code = (record.misc & kMiscMmapData) == 0;
   if (record.type == kRecordMmap2) {
-    if ((record.misc & kMiscMmapBuildId) != 0) {
-      const size_t length = std::min<size_t>(in.U8(), 20);
-      in.Skip(3);
-      static constexpr char kDigits[] = "0123456789abcdef";
-      for (const char c : in.Bytes(20).substr(0, length)) {
-        build_id += kDigits[static_cast<uint8_t>(c) >> 4];
-        build_id += kDigits[static_cast<uint8_t>(c) & 15];
-      }
-    } else {
-      in.Skip(24);
-    }
+    const std::string_view identity = in.Bytes(24);
+    if ((record.misc & kMiscMmapBuildId) != 0) build_id = BuildIdOfMap(identity);
     code = (in.U32() & kProtectionExec) != 0;
     in.Skip(4);
   }

@@ -210,6 +210,33 @@ TEST(PerfDataTest, WithoutNamesTheFlagsDecide) {
   }
 }
 
+TEST(PerfDataTest, ABuildIdOfAMapIsOneAndNotItsDeviceAndInode) {
+  const auto device = [](uint32_t major, uint32_t minor, uint64_t inode) {
+    std::string bytes;
+    for (const uint64_t word : {uint64_t{minor} << 32 | major, inode}) {
+      for (int i = 0; i < 8; ++i) bytes += static_cast<char>(word >> 8 * i);
+    }
+    return bytes;
+  };
+  const std::string id = "abcdefghijklmnopqrst";
+  const std::pair<std::string, std::string> kinds[] = {
+      {std::string("\x14\0\0\0", 4) + id, "6162636465666768696a6b6c6d6e6f7071727374"},
+      {std::string("\x08\0\0\0", 4) + id.substr(0, 8), "6162636465666768"},
+      {device(254, 0, 4711), ""},
+      {device(8, 3, 4711), ""},
+      {device(259, 1, 0x1234567890), ""},
+      {device(0, 45, 12), ""}};
+  for (const auto& [identity, expected] : kinds) {
+    PerfDataBuilder b;
+    b.Mmap2({.pid = 10, .tid = 10}, 2 | 1 << 14, 0x400000, 0x1000, 0, "/opt/server", identity);
+    b.Clock({.time = 1000, .pid = 10, .tid = 10}, {kContextUser, 0x400120});
+    const ImportedTrace imported = Import(b.Bytes(Layout::kFile));
+    const trace::Dictionary& dictionary = imported.trace.dictionary;
+    ASSERT_EQ(dictionary.modules().size(), 1u);
+    EXPECT_EQ(dictionary.Text(dictionary.modules()[0].build_id), expected);
+  }
+}
+
 TEST(PerfDataTest, DeferredUserChainsJoinTheirSamples) {
   PerfDataBuilder b;
   b.Mmap2({.pid = 10, .tid = 10}, 2, 0x400000, 0x1000, 0, "/opt/server");

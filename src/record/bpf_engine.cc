@@ -34,9 +34,11 @@ constexpr const char* kMarkerPaths[] = {"/sys/kernel/tracing/trace_marker",
 constexpr size_t kMaxSaid = 256 << 10;
 
 // What it costs to get to a program and back, and to have the caches that it takes,
-// by kind of meter: the CPU time of two processes that pass a byte to and fro, less
-// what they take when nobody looks, less what the programs measure of themselves.
-constexpr uint64_t kTracepointNs = 100;
+// by kind of meter: the CPU time of the recorded programs, less what they take when
+// nobody looks, less what the kernel programs measure of themselves. Who needs few
+// caches (two processes that pass a byte to and fro) pays 100 ns, who needs all of them
+// (a database) 700 ns.
+constexpr uint64_t kTracepointNs = 500;
 constexpr uint64_t kInterruptNs = 1000;
 constexpr uint64_t kCallNs[kMeters] = {
     kTracepointNs, kTracepointNs, kInterruptNs,  kTracepointNs,
@@ -122,6 +124,18 @@ uint32_t RememberedStacks(uint32_t cpus) {
   return std::bit_floor(std::clamp<uint32_t>(kEntries / cpus, 128, 1024));
 }
 
+// The same for rules of unwinding.
+uint32_t RememberedRules(uint32_t cpus) {
+  constexpr uint32_t kEntries = 1 << 14;
+  return std::bit_floor(std::clamp<uint32_t>(kEntries / cpus, 256, 2048));
+}
+
+// And for the outer parts of stacks.
+uint32_t RememberedParts(uint32_t cpus) {
+  constexpr uint32_t kEntries = 1 << 11;
+  return std::bit_floor(std::clamp<uint32_t>(kEntries / cpus, 32, 256));
+}
+
 void SizeMaps(engine& skeleton, const EngineOptions& options) {
   const auto cpus = static_cast<uint32_t>(std::max(libbpf_num_possible_cpus(), 1));
   const uint32_t remembered = options.unwind_tables ? RememberedStacks(cpus) : 1;
@@ -129,6 +143,12 @@ void SizeMaps(engine& skeleton, const EngineOptions& options) {
   skeleton.rodata->remembered_cpus = cpus;
   bpf_map__set_max_entries(skeleton.maps.remembered_stacks, remembered * cpus * kDesks);
   bpf_map__set_max_entries(skeleton.maps.remembered_kernel_stacks, kKernelPlaces * cpus * kDesks);
+  const uint32_t rules = options.unwind_tables ? RememberedRules(cpus) : 1;
+  skeleton.rodata->rule_mask = rules - 1;
+  bpf_map__set_max_entries(skeleton.maps.remembered_rules, rules * cpus * kRuleDesks);
+  const uint32_t parts = options.unwind_tables ? RememberedParts(cpus) : 1;
+  skeleton.rodata->callers_mask = parts - 1;
+  bpf_map__set_max_entries(skeleton.maps.remembered_callers, parts * cpus * kRuleDesks);
   bpf_map__set_max_entries(skeleton.maps.ring, static_cast<uint32_t>(options.ring_bytes));
   bpf_map__set_max_entries(skeleton.maps.call_counts,
                            options.count_calls ? CountedKinds(static_cast<int>(cpus)) : 1);
@@ -438,6 +458,7 @@ UnwindCounters BpfEngine::ReadUnwindCounters() const {
     total.unlisted += each.unlisted;
     total.asked += each.asked;
     total.recalled += each.recalled;
+    total.joined += each.joined;
     total.same += each.same;
     total.no_caller += each.no_caller;
     total.cut_short += each.cut_short;

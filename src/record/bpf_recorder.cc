@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -21,13 +22,28 @@ namespace {
 constexpr int kTickMs = 50;
 constexpr int64_t kDumpPauseNs = 5'000'000'000;  // between two triggered dumps
 constexpr int kDumpFailed = 1;
-constexpr int kNice = -20;
+constexpr int kNice = -5;
 
 EngineOptions EngineOf(const RecordOptions& options) {
   return {.syscalls = options.syscalls,
           .marks = options.marks,
           .ring_bytes = options.ring_bytes,
           .sample_period_ns = options.sample_period_ns};
+}
+
+// Before all others, but not by a high weight among them: where threads share CPUs by
+// groups (sessions, cgroups), a heavy one draws the weight of its group to its own CPU,
+// and its neighbours, perhaps those recorded, starve on the others.
+void RaisePriority() {
+  const sched_param first = {.sched_priority = 1};
+  if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0) return;
+  setpriority(PRIO_PROCESS, 0, kNice);
+}
+
+void LowerPriority() {
+  const sched_param usual = {.sched_priority = 0};
+  sched_setscheduler(0, SCHED_OTHER, &usual);
+  setpriority(PRIO_PROCESS, 0, 0);
 }
 
 std::string Join(const std::vector<std::string>& words) {
@@ -74,7 +90,8 @@ Status BpfRecorder::Prepare() {
         .engine = EngineOf(options_),
         .program = options_.command.empty() ? "" : FindProgram(options_.command.front()),
         .probes = options_.probes,
-        .functions = options_.functions};
+        .functions = options_.functions,
+        .budget = options_.budget};
     CULPRIT_ASSIGN(recording_,
                    BpfRecording::Prepare(recording, child_ ? child_->pid() : 0, target()));
     return {};
@@ -101,7 +118,7 @@ Result<RecordOutcome> BpfRecorder::Run() {
   FillHead();
   // On a machine with more to do than CPUs the ring would overflow and the
   // governor come late. Not possible for everybody.
-  setpriority(PRIO_PROCESS, 0, kNice);
+  RaisePriority();
   if (Result<ControlSocket> control = ControlSocket::Listen(); control.ok()) {
     control_.emplace(std::move(control).value());
   } else {
@@ -120,7 +137,7 @@ Result<RecordOutcome> BpfRecorder::Run() {
   // An error from here on ends the recording; what has been written stands.
   Status status = Loop();
   if (status.ok()) status = recording_->End();
-  setpriority(PRIO_PROCESS, 0, 0);
+  LowerPriority();
   FillTail(regulator_.Total(*recording_));
   if (status.ok() && file_ != nullptr) status = file_->Finish();
   if (child_fd_ >= 0) close(child_fd_);
@@ -253,7 +270,7 @@ void BpfRecorder::TryDump(std::string_view reason) {
 }
 
 void BpfRecorder::WriteDumpAndExit(const std::string& path, const Cost& cost) {
-  setpriority(PRIO_PROCESS, 0, 0);
+  LowerPriority();
   const int64_t end_ns = recording_->end_ns();
   Status status = recording_->EndCopy();
   FillTail(cost);
@@ -288,6 +305,7 @@ void BpfRecorder::FillTail(const Cost& cost) {
   set("unwind.stacks", walks.walked);
   set("unwind.complete", walks.complete);
   set("unwind.recalled", walks.recalled);
+  set("unwind.callers_recalled", walks.joined);
   set("unwind.kernel_recalled", counters.total.recalled);
   set("unwind.by_frame_pointers", walks.unlisted);
   set("unwind.frames", walks.frames);

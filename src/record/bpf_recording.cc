@@ -21,6 +21,8 @@ constexpr int64_t kHeardNs = 200'000;
 constexpr int64_t kJoinNs = 100'000'000;
 // For the first unwind tables; what is not ready then follows.
 constexpr int64_t kWarmUpNs = 150'000'000;
+// Of the budget, and of one CPU, for those that are made later.
+constexpr double kTableShare = 1.0 / 3;
 
 void SleepNs(int64_t dur_ns) {
   const timespec time = {.tv_sec = 0, .tv_nsec = dur_ns};
@@ -174,6 +176,7 @@ void BpfRecording::Begin() {
         [this](int64_t tid) { return decoder_->IsRecorded(tid); }, diagnostics_);
   }
   for (const ProcessEntry& process : std::exchange(processes_, {})) decoder_->Know(process);
+  if (unwind_ != nullptr) unwind_->Limit(options_.budget * kTableShare);
 }
 
 // The ring is copied first: what the life events tell about the records in it

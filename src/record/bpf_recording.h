@@ -33,6 +33,7 @@ struct BpfRecordingOptions {
   std::string program = {};  // about to be executed; empty: none
   std::vector<InstanceProbe> probes = {};
   std::optional<FunctionRuntime> functions = {};
+  double budget = 0;  // 0: no bound
 };
 
 class BpfRecording {

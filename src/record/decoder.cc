@@ -148,8 +148,7 @@ void Decoder::Apply(const LifeEvent& event) {
       threads_.insert(event.tid);
       break;
     case LifeEvent::Kind::kMap:
-      stacks_.Map(event.pid, event.start, event.size, event.file_offset, event.text,
-                  event.build_id);
+      stacks_.Map(event.pid, event.start, event.size, event.file_offset, event.text, {});
       break;
     case LifeEvent::Kind::kCgroup:
       break;

@@ -14,10 +14,11 @@ namespace {
 
 constexpr size_t kLifeRingPages = 64;
 constexpr size_t kTrailerBytes = 24;  // pid and tid, time, cpu
-constexpr size_t kBuildIdBytes = 20;
 
-// Older kernels know fewer of these; the rest is asked for all the same.
-perf_event_attr DummyEvent(bool with_build_id, bool with_cgroup) {
+// Build-ids are not asked for: a kernel that writes them for one reader marks the
+// records of all others as having them, too, and perf beside us would fall over that.
+// They are read from the files instead. Older kernels know no cgroups.
+perf_event_attr DummyEvent(bool with_cgroup) {
   perf_event_attr attr = {};
   attr.type = PERF_TYPE_SOFTWARE;
   attr.config = PERF_COUNT_SW_DUMMY;
@@ -28,7 +29,6 @@ perf_event_attr DummyEvent(bool with_build_id, bool with_cgroup) {
   attr.comm = 1;
   attr.comm_exec = 1;
   attr.task = 1;
-  attr.build_id = with_build_id ? 1 : 0;
   attr.cgroup = with_cgroup ? 1 : 0;
   attr.use_clockid = 1;
   attr.clockid = CLOCK_MONOTONIC;
@@ -40,24 +40,15 @@ std::string TextOf(std::string_view bytes) {
   return std::string(bytes.substr(0, bytes.find('\0')));
 }
 
-std::string Hexadecimal(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<uint8_t>(byte));
-  return text;
-}
-
-void ReadMap(ByteReader& in, uint16_t misc, LifeEvent& event) {
+void ReadMap(ByteReader& in, LifeEvent& event) {
   event.pid = in.U32();
   event.tid = in.U32();
   event.start = in.U64();
   event.size = in.U64();
   event.file_offset = in.U64();
-  const std::string_view identity = in.Bytes(24);
-  in.Bytes(8);  // protection and flags: only executable ones are told
+  in.Bytes(24);  // of the file
+  in.Bytes(8);   // protection and flags: only executable ones are told
   event.text = TextOf(in.Bytes(in.remaining()));
-  if ((misc & PERF_RECORD_MISC_MMAP_BUILD_ID) == 0 || identity.empty()) return;
-  const size_t length = std::min<size_t>(static_cast<uint8_t>(identity[0]), kBuildIdBytes);
-  event.build_id = Hexadecimal(identity.substr(4, length));
 }
 
 void ReadTask(ByteReader& in, LifeEvent& event) {
@@ -83,7 +74,7 @@ std::optional<LifeEvent> ParseLifeEvent(std::string_view record) {
   switch (type) {
     case PERF_RECORD_MMAP2:
       event.kind = LifeEvent::Kind::kMap;
-      ReadMap(in, misc, event);
+      ReadMap(in, event);
       break;
     case PERF_RECORD_COMM:
       event.kind = (misc & PERF_RECORD_MISC_COMM_EXEC) != 0 ? LifeEvent::Kind::kExec
@@ -121,8 +112,8 @@ Result<LifeEvents> LifeEvents::Open() {
   LifeEvents events;
   for (const int cpu : OnlineCpus()) {
     int fd = -1;
-    for (const auto& [build_id, cgroup] : {std::pair{true, true}, {true, false}, {false, false}}) {
-      perf_event_attr attr = DummyEvent(build_id, cgroup);
+    for (const bool cgroup : {true, false}) {
+      perf_event_attr attr = DummyEvent(cgroup);
       fd = OpenPerfEvent(attr, -1, cpu);
       if (fd >= 0 || errno != EINVAL) break;
     }

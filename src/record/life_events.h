@@ -30,8 +30,7 @@ struct LifeEvent {
   uint64_t start = 0;  // kMap: addresses; kCgroup: its id; kLost: how many
   uint64_t size = 0;
   uint64_t file_offset = 0;
-  std::string text = {};      // name, path
-  std::string build_id = {};  // hexadecimal
+  std::string text = {};  // name, path
 };
 
 // One record with its sample_id trailer of tid, time and cpu; nothing if it is

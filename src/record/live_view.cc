@@ -64,7 +64,8 @@ Status BpfLiveView::Begin() {
   names_ = std::make_unique<LiveNames>(target_->dictionary(), view_->dictionary);
   jit_ = std::make_unique<JitNames>(view_->dictionary);
   const BpfRecordingOptions recording = {.target = options_.target,
-                                         .engine = {.sample_period_ns = options_.sample_period_ns}};
+                                         .engine = {.sample_period_ns = options_.sample_period_ns},
+                                         .budget = options_.budget};
   CULPRIT_ASSIGN(recording_, BpfRecording::Prepare(recording, 0, *target_));
   FillMachine(target_->metadata());
   regulator_ =

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stacks that the kernel programs remember against those that they walk: two processes
-// pass a byte to and fro, and both ways of recording must name the same places where
-// they wait and from where they wake each other. Needs root and a kernel with BTF;
-// skipped elsewhere.
+// Stacks that the kernel programs remember against those that they walk: of processes
+// that pass a byte to and fro, that come to one place on several paths, or that are
+// busy deep down, both ways of recording must name the same places. Needs root and a
+// kernel with BTF; skipped elsewhere.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -81,6 +81,13 @@ class Players {
     close(ends.first);
     close(ends.second);
   }
+  explicit Players(void (*play)()) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      while (true) play();
+    }
+    pids_.push_back(pid);
+  }
   Players(const Players&) = delete;
   Players& operator=(const Players&) = delete;
   ~Players() {
@@ -107,30 +114,44 @@ struct Places {
   std::map<std::string, size_t> waits;    // by stack
   std::map<std::string, size_t> wakings;  // by stack
   size_t count = 0;                       // of either
+  std::map<std::string, size_t> samples;  // by the stack of their caller
+  size_t sample_count = 0;
   uint64_t recalled = 0;
+  UnwindCounters walks = {};
 };
 
-// Until there are enough waits, or for long enough.
-Places Record(const Players& players, bool remember, bool direct_reads) {
+struct Way {
+  bool remember = true;
+  bool direct_reads = false;
+  int64_t sample_period_ns = 0;
+};
+
+// Until there are enough waits, or samples, or for long enough.
+Places Record(const Players& players, const Way& way) {
   Places places;
   KeptEvents kept;
   const BpfRecordingOptions options = {.target = {.pids = players.pids()},
                                        .engine = {.blocks = false,
-                                                  .sample_period_ns = 0,
-                                                  .remember_stacks = remember,
-                                                  .direct_reads = direct_reads}};
+                                                  .sample_period_ns = way.sample_period_ns,
+                                                  .remember_stacks = way.remember,
+                                                  .direct_reads = way.direct_reads}};
   Result<std::unique_ptr<BpfRecording>> made = BpfRecording::Prepare(options, 0, kept);
   EXPECT_TRUE(made.ok()) << made.error().ToString();
   if (!made.ok()) return places;
   BpfRecording& recording = *made.value();
   recording.Begin();
   const int64_t begin_ns = MonotonicNs();
-  while (recording.waits() < 4000 && MonotonicNs() - begin_ns < 10'000'000'000) {
+  const auto is_enough = [&] {
+    if (way.sample_period_ns == 0) return recording.waits() >= 4000;
+    return recording.engine().ReadCounters().total.meters[kSampleMeter].runs >= 1500;
+  };
+  while (!is_enough() && MonotonicNs() - begin_ns < 10'000'000'000) {
     poll(nullptr, 0, 10);
     EXPECT_TRUE(recording.Tick().ok());
   }
   EXPECT_TRUE(recording.End().ok());
   places.recalled = recording.engine().ReadCounters().total.recalled;
+  places.walks = recording.engine().ReadUnwindCounters();
   const trace::Dictionary& names = kept.trace.dictionary;
   std::set<trace::ThreadId> threads;
   for (const int64_t pid : players.pids()) {
@@ -145,6 +166,9 @@ Places Record(const Players& players, bool remember, bool direct_reads) {
       ++places.count;
     } else if (event.kind == EventKind::kUnwait) {
       ++places.wakings[names.StackText(event.stack)];
+    } else if (event.kind == EventKind::kRunning && event.stack.valid()) {
+      ++places.samples[names.StackText(names.stacks()[event.stack.value].parent)];
+      ++places.sample_count;
     }
   }
   return places;
@@ -159,17 +183,23 @@ std::set<std::string> Frequent(const std::map<std::string, size_t>& stacks, size
   return frequent;
 }
 
-void ExpectSamePlaces(Ends (*make_ends)()) {
-  if (!BpfEngine::Built() || geteuid() != 0 || access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
-    GTEST_SKIP() << "recording needs root, BTF and a build with the BPF engine";
+class RememberedStacks : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!BpfEngine::Built() || geteuid() != 0 || access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
+      GTEST_SKIP() << "recording needs root, BTF and a build with the BPF engine";
+    }
   }
+};
+
+void ExpectSamePlaces(Ends (*make_ends)()) {
   const Players players(make_ends());
-  const Places walked = Record(players, false, false);
+  const Places walked = Record(players, {.remember = false});
   ASSERT_GT(walked.count, 500u);
   EXPECT_EQ(walked.recalled, 0u);
   EXPECT_FALSE(Frequent(walked.wakings, walked.count).empty());
   for (const bool direct_reads : {false, true}) {
-    const Places remembered = Record(players, true, direct_reads);
+    const Places remembered = Record(players, {.direct_reads = direct_reads});
     ASSERT_GT(remembered.count, 500u);
     // Of each wait and of each wake-up one.
     EXPECT_GT(remembered.recalled, remembered.count);
@@ -179,9 +209,68 @@ void ExpectSamePlaces(Ends (*make_ends)()) {
   }
 }
 
-TEST(RememberedStacks, AreThoseOfAWalkInAPlainSystemCall) { ExpectSamePlaces(&UnixSocket); }
+TEST_F(RememberedStacks, AreThoseOfAWalkInAPlainSystemCall) { ExpectSamePlaces(&UnixSocket); }
 
-TEST(RememberedStacks, AreThoseOfAWalkOutOfASoftInterrupt) { ExpectSamePlaces(&LoopbackSocket); }
+TEST_F(RememberedStacks, AreThoseOfAWalkOutOfASoftInterrupt) { ExpectSamePlaces(&LoopbackSocket); }
+
+// Functions that differ in nothing but their address, so that all of them call the next
+// one with the same stack pointer.
+template <int kPath>
+[[gnu::noinline]] void Nap() {
+  usleep(20);
+  asm volatile("" ::"i"(kPath) : "memory");
+}
+
+void NapOnEveryPath() {
+  Nap<0>();
+  Nap<1>();
+  Nap<2>();
+  Nap<3>();
+  Nap<4>();
+  Nap<5>();
+}
+
+TEST_F(RememberedStacks, AreToldApartWhereSeveralPathsLeadToOnePlace) {
+  const Players players(&NapOnEveryPath);
+  const Places walked = Record(players, {.remember = false});
+  const Places remembered = Record(players, {});
+  ASSERT_GT(walked.count, 500u);
+  ASSERT_GT(remembered.count, 500u);
+  EXPECT_EQ(walked.walks.recalled, 0u);
+  EXPECT_GT(remembered.walks.recalled * 10, remembered.count * 8);
+  EXPECT_EQ(Frequent(remembered.waits, remembered.count).size(), 6u);
+  EXPECT_EQ(Frequent(remembered.waits, remembered.count), Frequent(walked.waits, walked.count));
+}
+
+volatile uint64_t counted = 0;
+
+template <int kDepth>
+[[gnu::noinline]] void CountDeepDown() {
+  if constexpr (kDepth == 0) {
+    for (int i = 0; i < 20'000; ++i) counted = counted + 1;
+  } else {
+    CountDeepDown<kDepth - 1>();
+    asm volatile("" ::"i"(kDepth) : "memory");
+  }
+}
+
+void CountOnTwoPaths() {
+  CountDeepDown<16>();
+  CountDeepDown<12>();
+}
+
+TEST_F(RememberedStacks, ThatAreOnlyTheOuterPartAreThoseOfAWalk) {
+  const Players players(&CountOnTwoPaths);
+  const Places walked = Record(players, {.remember = false, .sample_period_ns = 500'000});
+  const Places remembered = Record(players, {.sample_period_ns = 500'000});
+  ASSERT_GT(walked.sample_count, 100u);
+  ASSERT_GT(remembered.sample_count, 100u);
+  EXPECT_EQ(walked.walks.joined, 0u);
+  EXPECT_GT(remembered.walks.joined * 2, remembered.walks.walked);
+  EXPECT_EQ(Frequent(remembered.samples, remembered.sample_count).size(), 2u);
+  EXPECT_EQ(Frequent(remembered.samples, remembered.sample_count),
+            Frequent(walked.samples, walked.sample_count));
+}
 
 }  // namespace
 }  // namespace culprit::record

@@ -50,11 +50,18 @@ StackTable::StackTable(std::string_view kallsyms, trace::Dictionary& dictionary)
 void StackTable::Map(int64_t pid, uint64_t start, uint64_t size, uint64_t file_offset,
                      std::string_view path, std::string_view build_id) {
   stacks_->Map(pid, start, size, file_offset, path, build_id);
+  spaces_.erase(pid);
 }
 
-void StackTable::Fork(int64_t parent_pid, int64_t pid) { stacks_->spaces().Fork(parent_pid, pid); }
+void StackTable::Fork(int64_t parent_pid, int64_t pid) {
+  stacks_->spaces().Fork(parent_pid, pid);
+  spaces_.erase(pid);
+}
 
-void StackTable::Forget(int64_t pid) { stacks_->spaces().Forget(pid); }
+void StackTable::Forget(int64_t pid) {
+  stacks_->spaces().Forget(pid);
+  spaces_.erase(pid);
+}
 
 // The programs themselves have no names that tell, but what calls them does.
 size_t StackTable::TracerFrames(std::span<const uint64_t> addresses) const {
@@ -72,15 +79,58 @@ import_::PerfChain StackTable::Chain(uint64_t context, std::span<const uint64_t>
   return {.addresses = chain_, .max_stack = kMaxStackFrames};
 }
 
+StackId StackTable::KnownUserStack(const Space& space, std::span<const uint64_t> addresses) {
+  const size_t most = std::min(addresses.size(), space.addresses.size());
+  size_t shared = 0;
+  while (shared + 1 < most && addresses[addresses.size() - 1 - shared] ==
+                                  space.addresses[space.addresses.size() - 1 - shared]) {
+    ++shared;
+  }
+  StackId stack = space.stack;
+  for (size_t i = shared; i < space.addresses.size(); ++i) {
+    stack = dictionary_.stacks()[stack.value].parent;
+  }
+  for (size_t i = addresses.size() - shared; i-- > 0;) {
+    const FrameId* frame = space.frames.Find(addresses[i] * 2 + (i == 0 ? 1 : 0));
+    if (frame == nullptr) return {};
+    stack = dictionary_.InternStack(stack, *frame);
+  }
+  return stack;
+}
+
+// Only of stacks that have a frame for each address, and no other.
+void StackTable::Learn(Space& space, std::span<const uint64_t> addresses, StackId stack) const {
+  if (!stack.valid() || dictionary_.stacks()[stack.value].depth != addresses.size()) return;
+  space.addresses.assign(addresses.begin(), addresses.end());
+  space.stack = stack;
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const auto [frame, is_new] = space.frames.Insert(addresses[i] * 2 + (i == 0 ? 1 : 0));
+    if (is_new) *frame = dictionary_.stacks()[stack.value].frame;
+    stack = dictionary_.stacks()[stack.value].parent;
+  }
+}
+
 StackId StackTable::UserStack(int64_t pid, std::span<const uint64_t> addresses) {
+  Space& space = spaces_[pid];
+  if (!addresses.empty() && addresses.size() < kMaxStackFrames) {
+    const StackId known = KnownUserStack(space, addresses);
+    if (known.valid()) {
+      space.addresses.assign(addresses.begin(), addresses.end());
+      space.stack = known;
+      return known;
+    }
+  }
   import_::PerfChain chain = Chain(import_::kContextUser, addresses);
   chain.pid = pid;
-  return stacks_->Stack(chain);
+  const StackId stack = stacks_->Stack(chain);
+  if (addresses.size() < kMaxStackFrames) Learn(space, addresses, stack);
+  return stack;
 }
 
 void StackTable::Define(uint64_t id, int64_t pid, std::span<const uint64_t> addresses) {
   if (definitions_.size() >= kMaxStacks) {
     definitions_.clear();
+    spaces_.clear();
     known_.clear();
     judged_.clear();
   }

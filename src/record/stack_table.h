@@ -7,8 +7,9 @@
 // are places in modules, without names (symbol_pass.h gives them later). The
 // frames of the tracer itself are cut off at the leaf.
 //
-// Memory: the addresses of distinct kernel stacks, at most kMaxStacks stacks;
-// beyond, all are forgotten, and those the kernel side tells again come back.
+// Memory: the addresses of distinct kernel stacks and of user frames, at most
+// kMaxStacks stacks; beyond, all are forgotten, and those the kernel side tells again
+// come back.
 // One thread at a time.
 #pragma once
 
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "base/diagnostics.h"
+#include "base/flat_map.h"
 #include "import/perf_data_stacks.h"
 #include "trace/dictionary.h"
 
@@ -61,6 +63,14 @@ class StackTable {
     std::vector<trace::FrameId> kernel;  // a kernel stack, caller first
     std::vector<uint64_t> addresses;     // of a kernel stack, without the tracer's
   };
+  // What is known of a process while its mappings are as they are: the frame of every
+  // address, by address * 2, + 1 for leaves; and the last stack, whose outer part the
+  // next one often shares.
+  struct Space {
+    FlatMap<uint64_t, trace::FrameId> frames;
+    std::vector<uint64_t> addresses;
+    trace::StackId stack;
+  };
   struct Key {
     uint64_t user = 0;
     uint64_t kernel = 0;
@@ -77,6 +87,9 @@ class StackTable {
   import_::PerfChain Chain(uint64_t context, std::span<const uint64_t> addresses);
   size_t TracerFrames(std::span<const uint64_t> addresses) const;
   trace::StackId UserStack(int64_t pid, std::span<const uint64_t> addresses);
+  // Not valid: some of its frames are not known.
+  trace::StackId KnownUserStack(const Space& space, std::span<const uint64_t> addresses);
+  void Learn(Space& space, std::span<const uint64_t> addresses, trace::StackId stack) const;
   import_::PerfWaker Judge(const Key& key);
 
   trace::Dictionary& dictionary_;
@@ -85,6 +98,7 @@ class StackTable {
   std::unique_ptr<import_::PerfStacks> stacks_;
   symbol::KernelSymbols kernel_;
   std::unordered_map<uint64_t, Definition> definitions_;
+  std::unordered_map<int64_t, Space> spaces_;
   std::unordered_map<Key, trace::StackId, KeyHash> known_;
   std::unordered_map<Key, import_::PerfWaker, KeyHash> judged_;
   std::string chain_;

@@ -12,13 +12,15 @@
 #include <cstring>
 #include <utility>
 
+#include "record/cpu_allowance.h"
 #include "record/machine.h"
 
 namespace culprit::record {
 namespace {
 
 constexpr int kIdleMs = 1000;
-constexpr int kFeedNice = -10;
+constexpr int kLimitedMs = 20;
+constexpr int kFeedNice = -5;
 constexpr int64_t kLeastPauseNs = 10'000'000;
 constexpr int64_t kMostPauseNs = 1'000'000'000;
 constexpr size_t kStackWindow = 16 << 10;
@@ -143,10 +145,11 @@ void UnwindFeed::Run() {
   // As the recorder: stacks are worse until it is done. Not possible for everybody.
   setpriority(PRIO_PROCESS, 0, kFeedNice);
   Warm();
-  bool busy = true;
+  CpuAllowance allowance;
+  int wait_ms = 0;
   while (!stop_) {
     std::set<int64_t> pids;
-    maps_->Wait(busy ? 0 : kIdleMs, [&](int64_t pid) { pids.insert(pid); });
+    maps_->Wait(wait_ms, [&](int64_t pid) { pids.insert(pid); });
     std::vector<LifeEvent> events;
     uint64_t looks = 0;
     {
@@ -168,8 +171,14 @@ void UnwindFeed::Run() {
       pids.merge(changed);
       for (const int64_t pid : pids) LookAt(pid);
     }
-    busy = CompileOne();
-    if (!busy) looks_done_ = looks;
+    if (!allowance.Allows(share_, MonotonicNs(), ThreadCpuNs())) {
+      wait_ms = kLimitedMs;
+    } else if (CompileOne()) {
+      wait_ms = 0;
+    } else {
+      wait_ms = kIdleMs;
+      looks_done_ = looks;
+    }
   }
 }
 

@@ -55,6 +55,9 @@ class UnwindFeed {
   // Until all that was asked for is compiled, but not longer than this.
   void Settle(int64_t max_ns);
   void See(const std::vector<LifeEvent>& events);
+  // How much of a CPU its thread may use from now on, beyond a first tenth of a second;
+  // 0: as much as it needs. What it may not compile yet is walked by frame pointers.
+  void Limit(double share) { share_ = share; }
 
   std::unique_lock<std::mutex> Pause() { return std::unique_lock(mutex_); }
   // The user stack of a thread that sleeps.
@@ -100,6 +103,7 @@ class UnwindFeed {
 
   std::atomic<uint64_t> looks_ = 0;       // calls of Look()
   std::atomic<uint64_t> looks_done_ = 0;  // of these, answered in full
+  std::atomic<double> share_ = 0;
   std::atomic<bool> stop_ = false;
   std::atomic<int64_t> starting_pid_ = 0;
   std::thread thread_;

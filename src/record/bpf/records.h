@@ -39,8 +39,11 @@ enum {
 // Where stacks are remembered (remembered.h): of which programs.
 enum Desk {
   kSwitchDesk,  // on_switch, on_waking: interrupts are off
-  kIssueDesk,   // on_issue
+  kIssueDesk,   // on_issue, system calls: within a thread
   kDesks,
+  // Samples are not remembered, only the rules that they were walked by.
+  kSampleDesk = kDesks,
+  kRuleDesks,
 };
 
 enum RecordType {

@@ -7,16 +7,20 @@
 // remembered stack is always the one that a walk would find.
 //
 // Threads come back to the same places to wait, to wake others and to use disks; a
-// place is remembered by its program counter and stack pointer, the last one of those
-// that fall on one entry. Every CPU has entries of its own for each desk, and only
-// programs that cannot interrupt each other share a desk.
+// place is known by its program counter and stack pointer. Several paths can lead to
+// it: a stack that differs from the one remembered in some word is looked for where
+// that word leads, and so on, a few times. Every CPU has entries of its own for each
+// desk, and only programs that cannot interrupt each other share a desk.
 #ifndef CULPRIT_RECORD_BPF_REMEMBERED_H_
 #define CULPRIT_RECORD_BPF_REMEMBERED_H_
 
 #include "architecture.h"
 #include "maps.h"
 
-enum { kRememberedWords = 40 };
+enum {
+  kRememberedWords = 40,
+  kRememberedPaths = 4,  // entries that are looked at
+};
 
 struct RememberedWord {
   uint64_t address;
@@ -53,10 +57,11 @@ const volatile uint32_t remember_stacks = 1;  // else every one is walked
 const volatile uint32_t remembered_mask = 0;  // entries of a CPU, less one
 const volatile uint32_t remembered_cpus = 1;
 
-static __always_inline struct RememberedStack *remembered_at(const struct UserRegisters *now,
-                                                             uint64_t seed, uint32_t desk) {
-  uint64_t hash = (now->program_counter ^ seed) * 0x9e3779b97f4a7c15ull;
-  hash = (hash ^ now->stack_pointer) * 0xff51afd7ed558ccdull;
+static __always_inline uint64_t mix(uint64_t hash, uint64_t word) {
+  return (hash ^ word) * 0xff51afd7ed558ccdull;
+}
+
+static __always_inline struct RememberedStack *remembered_at(uint64_t hash, uint32_t desk) {
   const uint32_t entries = remembered_mask + 1;
   const uint32_t key = (desk * remembered_cpus + bpf_get_smp_processor_id()) * entries +
                        ((uint32_t)(hash >> 40) & remembered_mask);
@@ -93,29 +98,58 @@ static __always_inline void begin_to_remember(struct RememberedStack *memory,
   memory->uses_link_register = 0;
 }
 
-// 1: all words are what they were.
-__noinline int words_stand(struct RememberedStack *memory) {
-  if (!memory) return 0;
+// 0: all words are what they were; else a hash of the first that is not.
+__noinline uint64_t differing_word(struct RememberedStack *memory) {
+  if (!memory) return 1;
   for (uint32_t i = 0; i < kRememberedWords; ++i) {
     if (i >= memory->count) break;
     uint64_t value = 0;
     if (bpf_probe_read_user(&value, sizeof(value), (const void *)memory->words[i].address) != 0) {
-      return 0;
+      return 1;
     }
-    if (value != memory->words[i].value) return 0;
+    if (value != memory->words[i].value) return mix(i + 1, value) | 1;
   }
-  return 1;
+  return 0;
 }
 
-static __always_inline bool is_remembered(struct RememberedStack *memory,
-                                          const struct UserRegisters *now, uint64_t seed,
-                                          uint32_t version) {
+static __always_inline bool is_of_place(const struct RememberedStack *memory,
+                                        const struct UserRegisters *now, uint64_t seed,
+                                        uint32_t version) {
   return memory->id && memory->seed == seed && memory->version == version &&
          memory->program_counter == now->program_counter &&
-         memory->stack_pointer == now->stack_pointer &&
-         (!memory->uses_frame_pointer || memory->frame_pointer == now->frame_pointer) &&
-         (!memory->uses_link_register || memory->link_register == now->link_register) &&
-         words_stand(memory);
+         memory->stack_pointer == now->stack_pointer;
+}
+
+static __always_inline uint64_t what_differs(struct RememberedStack *memory,
+                                             const struct UserRegisters *now) {
+  if (memory->uses_frame_pointer && memory->frame_pointer != now->frame_pointer) {
+    return now->frame_pointer | 1;
+  }
+  if (memory->uses_link_register && memory->link_register != now->link_register) {
+    return now->link_register | 1;
+  }
+  return differing_word(memory);
+}
+
+// The entry of the stack that a thread now has; `stands`: it is remembered there, else
+// it may be.
+static __always_inline struct RememberedStack *find_remembered(const struct UserRegisters *now,
+                                                               uint64_t seed, uint32_t version,
+                                                               uint32_t desk, bool *stands) {
+  uint64_t hash = (now->program_counter ^ seed) * 0x9e3779b97f4a7c15ull;
+  struct RememberedStack *memory = 0;
+  hash = mix(hash, now->stack_pointer);
+  for (uint32_t i = 0; i < kRememberedPaths; ++i) {
+    memory = remembered_at(hash, desk);
+    if (!memory || !is_of_place(memory, now, seed, version)) break;
+    const uint64_t difference = what_differs(memory, now);
+    if (!difference) {
+      *stands = true;
+      break;
+    }
+    hash = mix(hash, difference);
+  }
+  return memory;
 }
 
 #endif  // CULPRIT_RECORD_BPF_REMEMBERED_H_

@@ -94,6 +94,11 @@ static __noinline uint64_t name_stack(struct StackRecord *stack, uint32_t count,
   return id;
 }
 
+static __always_inline uint32_t desk_of(uint32_t slot) {
+  if (slot == kSampleSlot) return kSampleDesk;
+  return slot == kSwitchSlot || slot == kWakingSlot ? kSwitchDesk : kIssueDesk;
+}
+
 static __always_inline struct StackRecord *scratch_of(uint32_t slot) {
   return bpf_map_lookup_elem(&scratch, &slot);
 }
@@ -171,7 +176,7 @@ static __always_inline uint64_t recall_kernel_stack_of(struct task_struct *task,
 // the recorder cuts them off.
 static __always_inline uint64_t recall_kernel_stack(void *ctx, uint32_t slot, bool soft,
                                                     bool direct) {
-  const uint32_t desk = slot == kBlockSlot ? kIssueDesk : kSwitchDesk;
+  const uint32_t desk = desk_of(slot);
   struct task_struct *task = bpf_get_current_task_btf();
   struct StackRecord *stack = scratch_of(slot);
   struct KernelWords *raw = bpf_map_lookup_elem(&kernel_words, &desk);
@@ -222,7 +227,7 @@ static __always_inline uint64_t capture_user_stack(void *ctx, uint32_t slot) {
   struct StackRecord *stack = scratch_of(slot);
   bool told = false;
   if (!stack || !policy.user_stacks) return 0;
-  uint32_t count = unwind_tables ? walk_user_stack(stack, 0) : 0;
+  uint32_t count = unwind_tables ? walk_user_stack_anywhere(stack, desk_of(slot)) : 0;
   if (!count) {
     count = frames_by_pointers(ctx, stack);
   } else if (unwind_compare) {
@@ -244,18 +249,19 @@ static __always_inline uint64_t recall_user_stack(void *ctx, uint32_t slot) {
   const uint32_t version = process->version;
   const struct UserRegisters registers = user_registers(task);
   const uint64_t seed = user_seed(task);
-  struct RememberedStack *memory =
-      remembered_at(&registers, seed, slot == kBlockSlot ? kIssueDesk : kSwitchDesk);
+  const uint32_t desk = desk_of(slot);
+  bool stands = false;
+  struct RememberedStack *memory = find_remembered(&registers, seed, version, desk, &stands);
   struct StackRecord *stack = scratch_of(slot);
   if (!memory || !stack) return 0;
-  if (is_remembered(memory, &registers, seed, version)) {
+  if (stands) {
     count_stack();
     count_walk(memory->frames, memory->complete, memory->guesses, 1);
     return memory->id;
   }
   begin_to_remember(memory, &registers, seed, version);
   bool told = false;
-  const uint32_t count = walk_user_stack(stack, memory);
+  const uint32_t count = walk_user_stack(stack, memory, desk);
   const uint64_t id = name_user_stack(stack, count, task, &told);
   if (told && memory->count <= kRememberedWords) memory->id = id;
   return id;

@@ -15,6 +15,8 @@
 #include "architecture.h"
 #include "maps.h"
 #include "remembered.h"
+#include "remembered_callers.h"
+#include "remembered_rules.h"
 #include "unwind_layout.h"
 
 const volatile uint32_t unwind_tables = 0;
@@ -96,7 +98,11 @@ struct UnwindState {
   uint8_t complete;  // the outermost frame was reached
   uint8_t trusted;   // no frame pointer has been believed so far
   uint8_t has_stack_pointer;
-  uint8_t pad[4];
+  uint32_t version;  // of the process's tables
+  uint32_t desk;
+  uint32_t part;        // which entry of remembered_callers it is, from 1 on; 0: none yet
+  uint32_t part_first;  // the frame with which that begins
+  uint32_t pad;
 };
 
 // ---- asking -----------------------------------------------------------------
@@ -333,19 +339,42 @@ static __always_inline bool needs_stack_pointer(const struct UnwindRule *rule) {
   return rule->cfa != kCfaFrame && rule->cfa != kCfaFrameDeref;
 }
 
-// From a frame to its caller: 1; 0: there is none, or none can be found.
-__noinline int step_to_caller(struct UnwindState *state, struct RememberedStack *memory) {
-  if (!state) return 0;
-  // A call may be the last instruction of a function, and return behind it.
-  const uint64_t address = state->program_counter - (state->exact ? 0 : 1);
+// 0: nothing is known of that place. Code that is in no range is asked about.
+static __always_inline const struct UnwindRule *find_rule(struct UnwindState *state,
+                                                          uint64_t address, bool *in_range) {
   uint32_t number = 0;
   if (is_in_range(state, address) || find_unwind_range(state, address)) {
+    *in_range = true;
     if (state->range.chunk != kNoChunk) number = find_unwind_rule(state, address);
   } else if (state->trusted) {
     ask_about_process(state->tgid);
   }
-  if (!number) return step_by_frame_pointer(state, memory);
-  const struct UnwindRule *rule = bpf_map_lookup_elem(&unwind_rules, &number);
+  return number ? bpf_map_lookup_elem(&unwind_rules, &number) : 0;
+}
+
+static __always_inline const struct UnwindRule *rule_of(struct UnwindState *state) {
+  // A call may be the last instruction of a function, and return behind it.
+  const uint64_t address = state->program_counter - (state->exact ? 0 : 1);
+  const uint32_t version = state->version;
+  bool in_range = false;
+  if (!remember_stacks) return find_rule(state, address, &in_range);
+  struct RememberedRule *memory = remembered_rule_at(address, version, state->desk);
+  if (!memory) return 0;
+  if (memory->address == address && memory->version == version) return &memory->rule;
+  const struct UnwindRule *rule = find_rule(state, address, &in_range);
+  if (in_range) {
+    const struct UnwindRule none = {};
+    memory->address = address;
+    memory->version = version;
+    memory->rule = rule ? *rule : none;
+  }
+  return rule;
+}
+
+// From a frame to its caller: 1; 0: there is none, or none can be found.
+__noinline int step_to_caller(struct UnwindState *state, struct RememberedStack *memory) {
+  if (!state) return 0;
+  const struct UnwindRule *rule = rule_of(state);
   if (!rule || rule->cfa == kCfaUnknown) return step_by_frame_pointer(state, memory);
   if (rule->return_place == kPlaceEnd) {
     state->complete = 1;
@@ -384,32 +413,118 @@ static __always_inline const struct UnwindProcess *tables_of(uint32_t tgid) {
   return 0;
 }
 
+static __always_inline void begin_walk(struct UnwindState *state,
+                                       const struct UnwindProcess *process,
+                                       const struct UserRegisters *registers) {
+  state->first = process->first;
+  state->count = process->count;
+  state->version = process->version;
+  state->program_counter = registers->program_counter;
+  state->stack_pointer = registers->stack_pointer;
+  state->frame_pointer = registers->frame_pointer;
+  state->link_register = registers->link_register;
+}
+
 // The number of frames of the current thread's user stack; 0: nothing is known of
-// its process yet. `memory`, if not null, is of this place and empty.
-__noinline int walk_user_stack(struct StackRecord *stack, struct RememberedStack *memory) {
+// its process yet. `memory` is of this place and empty.
+__noinline int walk_user_stack(struct StackRecord *stack, struct RememberedStack *memory,
+                               uint32_t desk) {
   struct task_struct *task = bpf_get_current_task_btf();
-  if (!stack) return 0;
-  struct UnwindState state = {.tgid = task->tgid, .exact = 1, .trusted = 1, .has_stack_pointer = 1};
+  if (!stack || !memory) return 0;
+  struct UnwindState state = {
+      .tgid = task->tgid, .desk = desk, .exact = 1, .trusted = 1, .has_stack_pointer = 1};
   const struct UnwindProcess *process = tables_of(state.tgid);
   if (!process) return 0;
-  state.first = process->first;
-  state.count = process->count;
   const struct UserRegisters registers = user_registers(task);
-  state.program_counter = registers.program_counter;
-  state.stack_pointer = registers.stack_pointer;
-  state.frame_pointer = registers.frame_pointer;
-  state.link_register = registers.link_register;
+  begin_walk(&state, process, &registers);
   uint32_t count = 0;
   for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
     stack->addresses[i] = state.program_counter;
     count = i + 1;
     if (!step_to_caller(&state, memory)) break;
   }
-  if (memory) {
-    memory->frames = count;
-    memory->guesses = state.guesses;
-    memory->complete = state.complete;
+  memory->frames = count;
+  memory->guesses = state.guesses;
+  memory->complete = state.complete;
+  count_walk(count, state.complete, state.guesses, 0);
+  return count;
+}
+
+static __always_inline struct RememberedPart *part_of(const struct UnwindState *state) {
+  const uint32_t key = state->part - 1;
+  return state->part ? bpf_map_lookup_elem(&remembered_callers, &key) : 0;
+}
+
+// 1: the part of the stack from this frame, number `count`, on is remembered; else it is
+// from now on.
+__noinline int meet_anchor(struct UnwindState *state, uint32_t count) {
+  if (!state) return 0;
+  struct task_struct *task = bpf_get_current_task_btf();
+  const struct UserRegisters anchor = {.program_counter = state->program_counter,
+                                       .stack_pointer = state->stack_pointer,
+                                       .frame_pointer = state->frame_pointer};
+  const uint64_t seed = user_seed(task);
+  state->part = part_key(&anchor, seed, state->desk) + 1;
+  state->part_first = count;
+  struct RememberedPart *part = part_of(state);
+  if (!part) return 0;
+  if (is_of_place(&part->stack, &anchor, seed, state->version) &&
+      !what_differs(&part->stack, &anchor)) {
+    return 1;
   }
+  begin_to_remember(&part->stack, &anchor, seed, state->version);
+  // From here on it counts as if it were in the register.
+  state->frame_address = 0;
+  return 0;
+}
+
+// The walk is over, after `count` frames; how many there are with those remembered.
+__noinline int use_part(struct StackRecord *stack, struct UnwindState *state, uint32_t count,
+                        uint32_t stands) {
+  if (!stack || !state) return 0;
+  struct RememberedPart *part = part_of(state);
+  if (!part) return count;
+  if (stands) {
+    state->complete = part->stack.complete;
+    return append_part(stack, part, count);
+  }
+  const uint32_t frames = count - state->part_first;
+  if (state->trusted && frames && frames <= kRememberedCallers &&
+      part->stack.count <= kRememberedWords) {
+    keep_part(part, stack, state->part_first, frames);
+    part->stack.complete = state->complete;
+    part->stack.id = 1;
+  }
+  return count;
+}
+
+// The same of a thread that can be anywhere.
+__noinline int walk_user_stack_anywhere(struct StackRecord *stack, uint32_t desk) {
+  struct task_struct *task = bpf_get_current_task_btf();
+  if (!stack) return 0;
+  struct UnwindState state = {
+      .tgid = task->tgid, .desk = desk, .exact = 1, .trusted = 1, .has_stack_pointer = 1};
+  const struct UnwindProcess *process = tables_of(state.tgid);
+  if (!process) return 0;
+  const struct UserRegisters registers = user_registers(task);
+  begin_walk(&state, process, &registers);
+  uint32_t count = 0;
+  uint32_t stands = 0;
+  for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
+    stack->addresses[i] = state.program_counter;
+    count = i + 1;
+    struct RememberedPart *part = part_of(&state);
+    if (!step_to_caller(&state, part ? &part->stack : 0)) break;
+    const bool meets = !state.part && remember_stacks && state.trusted && !state.exact &&
+                       is_anchor(state.program_counter);
+    if (meets && meet_anchor(&state, count)) {
+      stands = 1;
+      break;
+    }
+  }
+  COUNT_UNWIND(joined, stands);
+  count = use_part(stack, &state, count, stands);
+  if (count > kMaxStackFrames) count = kMaxStackFrames;
   count_walk(count, state.complete, state.guesses, 0);
   return count;
 }

@@ -98,6 +98,7 @@ struct UnwindCounters {
   uint64_t unlisted;  // stacks of processes without ranges: walked by frame pointers
   uint64_t asked;     // requests
   uint64_t recalled;  // of those walked: found where they were found before (remembered.h)
+  uint64_t joined;    // of those walked: the outer part was (remembered_callers.h)
   // Only when asked to compare: against the kernel's walk by frame pointers.
   uint64_t same;
   uint64_t no_caller;  // frame pointers miss the leaf's caller, else the same
