@@ -31,12 +31,18 @@ ANSWERS = {
     'redis-script': ('evalGenericCommand', 'luaCallFunction', 'lua_pcall'),
     'mariadb-cpu': ('*Item_func_benchmark*', '*Item_func_md5*', '*my_md5*'),
 }
-# Its own functions have no names: the faulty call itself is the answer.
-UNNAMED = ('libc-fault.so!*',)
+# Where a program's own functions have no names, the faulty call itself is the answer, of the
+# library that spoils it or of the C library behind that.
+UNNAMED = {
+    'accept': ('libc-fault.so!*', 'libc.so.6!*accept*'),
+    'receive': ('libc-fault.so!*', 'libc.so.6!*read', 'libc.so.6!*recv*'),
+    'send': ('libc-fault.so!*', 'libc.so.6!*send*', 'libc.so.6!*write*'),
+}
 
 
 def answers_of(case):
-    return case.loops + case.fix + ANSWERS.get(case.name, ()) or UNNAMED
+    named = case.loops + case.fix + ANSWERS.get(case.name, ())
+    return named or UNNAMED[next(iter(case.fault)).partition('_')[0]]
 
 
 def has_answer(frames, wanted):
