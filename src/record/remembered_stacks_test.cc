@@ -192,20 +192,31 @@ class RememberedStacks : public testing::Test {
   }
 };
 
+// Which of its stacks a pair meets often may change with the CPUs it runs on, from one
+// recording to the next: what is remembered must be what is met in some walk.
+void ExpectAreMet(const std::map<std::string, size_t>& remembered, size_t count,
+                  const std::map<std::string, size_t>& walked) {
+  const std::set<std::string> frequent = Frequent(remembered, count);
+  EXPECT_FALSE(frequent.empty());
+  for (const std::string& stack : frequent) EXPECT_TRUE(walked.contains(stack)) << stack;
+}
+
 void ExpectSamePlaces(Ends (*make_ends)()) {
   const Players players(make_ends());
-  const Places walked = Record(players, {.remember = false});
+  Places walked = Record(players, {.remember = false});
+  const Places remembered = Record(players, {});
+  const Places direct = Record(players, {.direct_reads = true});
+  Places again = Record(players, {.remember = false});
   ASSERT_GT(walked.count, 500u);
-  EXPECT_EQ(walked.recalled, 0u);
-  EXPECT_FALSE(Frequent(walked.wakings, walked.count).empty());
-  for (const bool direct_reads : {false, true}) {
-    const Places remembered = Record(players, {.direct_reads = direct_reads});
-    ASSERT_GT(remembered.count, 500u);
+  EXPECT_EQ(walked.recalled + again.recalled, 0u);
+  walked.waits.merge(again.waits);
+  walked.wakings.merge(again.wakings);
+  for (const Places* places : {&remembered, &direct}) {
+    ASSERT_GT(places->count, 500u);
     // Of each wait and of each wake-up one.
-    EXPECT_GT(remembered.recalled, remembered.count);
-    EXPECT_EQ(Frequent(remembered.wakings, remembered.count),
-              Frequent(walked.wakings, walked.count));
-    EXPECT_EQ(Frequent(remembered.waits, remembered.count), Frequent(walked.waits, walked.count));
+    EXPECT_GT(places->recalled, places->count);
+    ExpectAreMet(places->wakings, places->count, walked.wakings);
+    ExpectAreMet(places->waits, places->count, walked.waits);
   }
 }
 
