@@ -26,7 +26,9 @@ EvidenceCollector::EvidenceCollector(const ExtractOptions& options, bool keeps_s
 
 EvidenceCollector::EvidenceCollector(const EvidenceParts& wanted, ExtractOptions options,
                                      SpillOptions spill)
-    : PartCollector({.name = "causes", .parameters = EncodeOptions(options), .head = corpus::SummaryHead::kNames}),
+    : PartCollector({.name = "causes",
+                     .parameters = EncodeOptions(options),
+                     .head = corpus::SummaryHead::kNames}),
       wanted_(wanted),
       options_(std::move(options)) {
   sum_.rows.SpillTo(std::move(spill));

@@ -30,7 +30,8 @@ void ChargeHits(ThreadState& state, const LoadedPlan& plan, const GuardRecord& g
 void HandleRareHit(void* argument) {
   const auto& hit = *static_cast<const RareHit*>(argument);
   ThreadState* state = KnownThread();
-  if (state == nullptr || state->odd.in_runtime || state->slot == nullptr || state->plan == nullptr) {
+  if (state == nullptr || state->odd.in_runtime || state->slot == nullptr ||
+      state->plan == nullptr) {
     return;
   }
   state->odd.in_runtime = true;

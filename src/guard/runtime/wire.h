@@ -168,12 +168,12 @@ struct alignas(64) UnitSlot {
   std::atomic<uint32_t> tid;  // 0: free
   std::atomic<uint32_t> sequence;
   uint64_t base_sp;
-  uint64_t hits, units;     // of this thread so far
-  uint64_t begin_ticks;     // of the unit; 0: the thread waits
-  uint64_t deadline_ticks;  // a guard that is hit later asks whether it is too slow
-  uint64_t overdue_ticks;   // the unit may last so long; culprit looks at it from then on
-  uint32_t kind;            // UnitKind
-  uint32_t done;            // sub-units begun in the iteration
+  uint64_t hits, units;      // of this thread so far
+  uint64_t begin_ticks;      // of the unit; 0: the thread waits
+  uint64_t deadline_ticks;   // a guard that is hit later asks whether it is too slow
+  uint64_t overdue_ticks;    // the unit may last so long; culprit looks at it from then on
+  uint32_t kind;             // UnitKind
+  uint32_t done;             // sub-units begun in the iteration
   uint64_t iteration_ticks;  // begin of the iteration
   uint32_t loop;
   uint32_t ready;  // events of the iteration
