@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WalkStack: the walk of bpf/unwind.h in the recorder: for threads that sleep when
+// WalkStack: the walk of bpf/user_walk.h in the recorder: for threads that sleep when
 // a recording ends and never passed the kernel's walker. The same rules, the same
 // order, frame pointers where there is no rule. Pure: memory and rules come from
 // the caller.

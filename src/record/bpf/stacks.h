@@ -15,7 +15,7 @@
 
 #include "maps.h"
 #include "remembered_kernel.h"
-#include "unwind.h"
+#include "user_walk.h"
 
 enum ScratchSlot {
   kSwitchSlot,
