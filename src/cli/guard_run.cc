@@ -193,9 +193,10 @@ Status Watch(const WatchSession& watch, GuardTarget& target, ReportDesk& desk) {
   };
   while (target.alive() && GuardSignals::Stop() == 0 && !over()) {
     collector.Poll(sink);
-    SleepMs(kGuardRoundMs);
+    SleepMs(static_cast<int64_t>(collector.PauseNs() / 1'000'000));
   }
   collector.Finish(sink);
+  desk.summary.looks_ppm = collector.spent_ppm();
   const uint64_t hits = collector.Totals().hits;  // of threads that still are
   CULPRIT_TRY(watch.session.Want(guard::wire::kRemove));
   if (target.started()) {

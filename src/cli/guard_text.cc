@@ -130,7 +130,8 @@ std::string GuardSummaryText(const GuardSummary& summary, const Output& output) 
            (totals.removed > 0 ? ", " + count(totals.removed) + " took themselves away (too hot)"
                                : "")},
       {"hits per unit", PerUnit(per_mega)},
-      {"expected cost", PpmText(summary.plan.cost_ppm) + " of a unit's time"}};
+      {"expected cost", PpmText(summary.plan.cost_ppm) + " of a unit's time"},
+      {"looks", PpmText(summary.looks_ppm) + " of the program's CPU time"}};
   if (totals.withdrawn > 0) {
     facts.emplace_back("withdrawn",
                        count(totals.withdrawn) +

@@ -25,6 +25,7 @@ struct GuardSummary {
   guard::SessionTotals totals;
   guard::PlanFacts plan;
   uint64_t dur_ns = 0;
+  uint64_t looks_ppm = 0;  // what looking cost, of the program's CPU time
   uint64_t reports = 0;
   std::map<std::string, std::pair<uint64_t, uint64_t>> by_type;  // reports, longest ns
 };

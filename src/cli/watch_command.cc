@@ -63,10 +63,11 @@ Result<WatchSettings> ReadWatchSettings(const Arguments& arguments) {
   settings.sample_every = arguments.Number("--sample-every");
   settings.retrain = arguments.Has("--retrain");
   settings.record = !arguments.Has("--no-traces");
-  CULPRIT_ASSIGN(const uint64_t ppm, ParseBudgetPpm(arguments.Text("--budget")));
-  // A third for the guards, the rest for the recorder.
-  settings.guard_ppm = settings.record ? ppm / 3 : ppm;
-  settings.record_ppm = ppm - settings.guard_ppm;
+  CULPRIT_ASSIGN(settings.budget_ppm, ParseBudgetPpm(arguments.Text("--budget")));
+  // A third for the guards, a sixth for looks at them, what is left for the recorder.
+  settings.look_ppm = settings.budget_ppm / 6;
+  settings.guard_ppm =
+      settings.record ? settings.budget_ppm / 3 : settings.budget_ppm - settings.look_ppm;
   return settings;
 }
 
@@ -197,7 +198,7 @@ Command WatchCommand() {
       {.name = "--budget",
        .kind = ValueKind::kText,
        .value = "SHARE",
-       .help = "what guards and recorder together may cost",
+       .help = "what guards, looks at them and the recorder together may cost",
        .default_text = "3%"},
       {.name = "--sample-every",
        .kind = ValueKind::kNumber,

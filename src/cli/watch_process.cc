@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/guard_target.h"
 #include "cli/guard_text.h"
+#include "cli/watch_costs.h"
 #include "cli/watch_recorder.h"
 #include "guard/collector.h"
 #include "guard/guarded_process.h"
@@ -175,12 +176,14 @@ class WatchSession {
     CULPRIT_TRY(session_.WritePlan(kWatchPlan, plan_));
     CULPRIT_TRY(session_.Want(kWatchPlan));
     CULPRIT_TRY(GuardTarget::Attach(pid, session_, {}));
-    collector_.emplace(session_, guard::CollectorOptions{});
+    collector_.emplace(session_, guard::CollectorOptions{.budget_ppm = watched_.settings.look_ppm});
     collector_->Use(profile_, plan_);
     return {};
   }
 
   void Poll(const guard::CollectorSink& sink) { collector_->Poll(sink); }
+  void Pause() const { SleepMs(static_cast<int64_t>(collector_->PauseNs() / 1'000'000)); }
+  uint64_t looks_ppm() const { return collector_->spent_ppm(); }
 
   // Every process puts its code back at its next wait.
   void End(int64_t pid, const guard::CollectorSink& sink) {
@@ -249,16 +252,16 @@ Status WatchProcess(const Watched& watched, int64_t pid, uint32_t attempt) {
   CULPRIT_ASSIGN(guard::ViolationStore store,
                  guard::ViolationStore::Open(watched.folder.Reports()));
   CULPRIT_ASSIGN(guard::SessionFolder folder, guard::SessionFolder::Create());
+  WatchSession session(watched, profile, std::move(folder));
+  CULPRIT_TRY(session.Begin(pid));
   std::optional<WatchRecorder> recorder;
   std::optional<watch::Intake> intake;
   if (settings.record) {
-    recorder.emplace(settings, watched.folder, pid);
+    recorder.emplace(settings, settings.RecordPpm(session.facts.cost_ppm), watched.folder, pid);
     intake.emplace(watched.folder, profile,
                    watch::IntakeOptions{.max_corpus_bytes = settings.max_bytes},
                    [&recorder] { return recorder->Dump(); });
   }
-  WatchSession session(watched, profile, std::move(folder));
-  CULPRIT_TRY(session.Begin(pid));
   WatchDesk desk(std::move(store), intake ? &*intake : nullptr, settings.flight_ns, watched.output);
   watch::Analyst analyst(watched.folder, settings.culprit);
   guard::CollectorSink sink;
@@ -270,6 +273,8 @@ Status WatchProcess(const Watched& watched, int64_t pid, uint32_t attempt) {
                       FormatCount(session.facts.guards) + " guards, expected to cost " +
                       FormatShare(static_cast<int64_t>(session.facts.cost_ppm), 1'000'000) +
                       "; inbox: " + watched.folder.InboxFile());
+  WatchCosts costs(settings, session.facts.cost_ppm, recorder ? &*recorder : nullptr,
+                   GuardClockNs());
   const guard::ProcessLife life(pid);
   const auto alive = [&] { return watched.child != nullptr ? watched.Alive(pid) : life.alive(); };
   while (alive() && !watched.Over()) {
@@ -277,7 +282,9 @@ Status WatchProcess(const Watched& watched, int64_t pid, uint32_t attempt) {
     if (intake) analyst.Poll(intake->counts().taken, GuardClockNs());
     const std::string told = recorder ? recorder->Poll(GuardClockNs()) : std::string();
     if (!told.empty()) watched.output.Warn(told);
-    SleepMs(kWatchRoundMs);
+    const std::string cost = costs.Poll(GuardClockNs(), session.looks_ppm());
+    if (!cost.empty()) watched.output.Note(cost);
+    session.Pause();
   }
   session.End(pid, sink);
   // The queue is worked off while the recorder still runs.
@@ -285,6 +292,7 @@ Status WatchProcess(const Watched& watched, int64_t pid, uint32_t attempt) {
   while (intake && intake->counts().done < desk.taken && GuardClockNs() < patience_ns) {
     SleepMs(kWatchRoundMs);
   }
+  watched.output.Note(costs.Last(session.looks_ppm()));
   const watch::Intake::Counts counts = intake ? intake->counts() : watch::Intake::Counts{};
   intake.reset();
   recorder.reset();

@@ -24,18 +24,17 @@ Status WatchRecorder::Start() {
   const std::string output =
       folder_.Dumps() + "/" + std::to_string(guard::GuardClockNs()) + ".ctrace";
   // setpriv: whoever kills the watch must not leave a recorder behind.
-  std::vector<std::string> words = {
-      "setpriv",
-      "--pdeathsig",
-      "TERM",
-      settings_.culprit,
-      "record",
-      "--flight",
-      std::to_string(settings_.flight_ns / 1'000'000) + "ms",
-      "--budget",
-      std::to_string(static_cast<double>(settings_.record_ppm) / 1e4) + "%",
-      "--output",
-      output};
+  std::vector<std::string> words = {"setpriv",
+                                    "--pdeathsig",
+                                    "TERM",
+                                    settings_.culprit,
+                                    "record",
+                                    "--flight",
+                                    std::to_string(settings_.flight_ns / 1'000'000) + "ms",
+                                    "--budget",
+                                    std::to_string(static_cast<double>(budget_ppm_) / 1e4) + "%",
+                                    "--output",
+                                    output};
   // A recorder refuses when one of its processes has ended, and sees those that are made
   // later by itself: after a failure only those are named that were there before it.
   const std::vector<int64_t> family = watch::ProcessFamily(server_);
@@ -56,7 +55,8 @@ std::string WatchRecorder::Poll(uint64_t now_ns) {
   if (program_ && program_->Poll()) {
     program_.reset();
     pid_ = 0;
-    const uint64_t doubled = kFirstPauseNs << std::min<uint64_t>(starts_, 6);
+    // The first time, most likely because one of the list had ended: at once again.
+    const uint64_t doubled = starts_ == 1 ? 0 : kFirstPauseNs << std::min<uint64_t>(starts_, 6);
     next_start_ns_ = now_ns + std::min(doubled, kLongestPauseNs);
     if (starts_ == kTriesInSilence) {
       return "the recorder ends again and again: slow units are reported without traces; see " +
@@ -71,14 +71,23 @@ std::string WatchRecorder::Poll(uint64_t now_ns) {
   return "no recorder: " + started.error().ToString();
 }
 
-Result<std::string> WatchRecorder::Dump() const {
+Result<std::string> WatchRecorder::Ask(const std::string& request) const {
   for (const record::RunningRecorder& recorder : record::FindRecorders()) {
     if (recorder.pid != pid_) continue;
-    CULPRIT_ASSIGN(const std::string answer, record::Ask(recorder, "dump"));
+    CULPRIT_ASSIGN(const std::string answer, record::Ask(recorder, request));
     if (answer.starts_with("ok ")) return answer.substr(3);
-    return Error{.message = "the recorder could not write: " + answer};
+    return Error{.message = "the recorder could not: " + answer};
   }
   return Error{.message = "the recorder does not run"};
+}
+
+Result<std::string> WatchRecorder::Dump() const { return Ask("dump"); }
+
+Result<uint64_t> WatchRecorder::CostPpm() const {
+  CULPRIT_ASSIGN(const std::string answer, Ask("cost"));
+  const std::optional<double> share = ParseDouble(answer);
+  if (!share || *share < 0) return Error{.message = "not a share: " + answer};
+  return static_cast<uint64_t>(*share * 1e6);
 }
 
 WatchRecorder::~WatchRecorder() {

@@ -3,8 +3,8 @@
 // WatchRecorder: the flight recorder of a watched server, a process of its own
 // whose kernel programs go with it. It records the server's whole family, is
 // started again when it ends though the server lives, and ends when the watch does,
-// even if that is killed. Poll() never waits. Dump() may be called from another
-// thread than the rest.
+// even if that is killed. Poll() never waits. Dump() and CostPpm() wait for an answer,
+// and may be called from other threads than the rest.
 #pragma once
 
 #include <sys/types.h>
@@ -24,9 +24,10 @@ namespace culprit::cli {
 
 class WatchRecorder {
  public:
-  // The settings and the folder must outlive it.
-  WatchRecorder(const WatchSettings& settings, const watch::StateFolder& folder, int64_t server)
-      : settings_(settings), folder_(folder), server_(server) {}
+  // The settings and the folder must outlive it. budget_ppm: of the server's CPU time.
+  WatchRecorder(const WatchSettings& settings, uint64_t budget_ppm,
+                const watch::StateFolder& folder, int64_t server)
+      : settings_(settings), budget_ppm_(budget_ppm), folder_(folder), server_(server) {}
   WatchRecorder(const WatchRecorder&) = delete;
   WatchRecorder& operator=(const WatchRecorder&) = delete;
   ~WatchRecorder();
@@ -35,11 +36,16 @@ class WatchRecorder {
   std::string Poll(uint64_t now_ns);
   // Has it write what it remembers; the path of the trace.
   Result<std::string> Dump() const;
+  // What it has cost so far, in the budget's terms.
+  Result<uint64_t> CostPpm() const;
 
  private:
   Status Start();
+  // The answer without its "ok ".
+  Result<std::string> Ask(const std::string& request) const;
 
   const WatchSettings& settings_;
+  const uint64_t budget_ppm_;
   const watch::StateFolder& folder_;
   const int64_t server_;
   std::optional<RunningProgram> program_;

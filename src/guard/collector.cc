@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "guard/cpu_meter.h"
 #include "guard/open_unit_type.h"
 #include "guard/proc_file.h"
 
@@ -16,6 +17,21 @@ namespace {
 
 constexpr uint64_t kFindEveryRounds = 5;
 constexpr uint64_t kFirstRounds = 20;  // in which programs begin
+constexpr uint32_t kIdleRounds = 8;    // of one that does nothing, between two full looks
+constexpr uint64_t kReadClocksNs = 500'000'000;
+
+uint64_t ThreadCpuNs() {
+  timespec used = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<uint64_t>(used.tv_sec) * kNsPerSecond + static_cast<uint64_t>(used.tv_nsec);
+}
+
+// Empty if it ended.
+std::shared_ptr<const ProcessImage> ReadImage(int64_t pid) {
+  auto image = ProcessImage::Read(pid);
+  return std::make_shared<const ProcessImage>(image.ok() ? std::move(image).value()
+                                                         : ProcessImage());
+}
 
 int64_t UnixTimeOf(uint64_t monotonic_ns) {
   timespec now = {};
@@ -56,7 +72,7 @@ void AddCounters(const GuardedProcess& process, SessionTotals& totals) {
 }  // namespace
 
 Collector::Collector(SessionFolder& session, const CollectorOptions& options)
-    : session_(session), options_(options), watch_(options.hang) {}
+    : session_(session), options_(options), watch_(options.hang), pace_(options.budget_ppm) {}
 
 void Collector::Use(const Profile& profile, std::string_view plan) {
   profile_ = &profile;
@@ -71,9 +87,10 @@ void Collector::FindProcesses() {
     if (!process.ok()) continue;  // its files are not ready yet
     Member member;
     member.process = std::make_unique<GuardedProcess>(std::move(process).value());
-    member.name = ProcStatusField(pid, "Name");
-    auto image = ProcessImage::Read(pid);
-    if (image.ok()) member.image = std::move(image).value();
+    // Servers that fork for every client: what the parent has need not be read again.
+    const auto parent = members_.find(member.process->parent_pid());
+    member.name = parent != members_.end() ? parent->second.name : ProcStatusField(pid, "Name");
+    member.image = parent != members_.end() ? parent->second.image : ReadImage(pid);
     members_.emplace(pid, std::move(member));
   }
 }
@@ -85,11 +102,24 @@ void Collector::Poll(const CollectorSink& sink) {
   ++rounds_;
   std::vector<int64_t> ended;
   for (auto& [pid, member] : members_) {
-    // Asked before its ring is emptied: nothing is written after the end.
-    if (!member.process->alive()) ended.push_back(pid);
-    PollMember(member, sink, now_ns);
+    if (!PollMember(member, sink, now_ns)) ended.push_back(pid);
   }
   for (const int64_t pid : ended) Retire(pid);
+  KeepPace();
+}
+
+void Collector::KeepPace() {
+  const uint64_t now_ns = GuardClockNs();
+  if (now_ns - clocks_read_ns_ >= kReadClocksNs) {
+    uint64_t used_ns = 0;
+    for (auto& [pid, member] : members_) {
+      const uint64_t before_ns = std::exchange(member.cpu_ns, ProcessCpuNs(pid));
+      if (before_ns != 0 && member.cpu_ns > before_ns) used_ns += member.cpu_ns - before_ns;
+    }
+    program_cpus_ = static_cast<double>(used_ns) / static_cast<double>(now_ns - clocks_read_ns_);
+    clocks_read_ns_ = now_ns;
+  }
+  pause_ns_ = pace_.Next(now_ns, ThreadCpuNs(), program_cpus_);
 }
 
 void Collector::Finish(const CollectorSink& sink) {
@@ -107,13 +137,26 @@ void Collector::Retire(int64_t pid) {
   unlink(session_.FilePath("ring", pid).c_str());
 }
 
-void Collector::PollMember(Member& member, const CollectorSink& sink, uint64_t now_ns) {
-  const int64_t pid = member.process->pid();
+bool Collector::PollMember(Member& member, const CollectorSink& sink, uint64_t now_ns) {
   if (options_.watch) {
-    for (const HungUnit& hung : watch_.Round(*member.process, member.image, now_ns)) {
+    for (const HungUnit& hung : watch_.Round(*member.process, *member.image, now_ns)) {
       if (sink.report) sink.report(MakeReport(member, hung));
     }
+    member.idle_rounds = member.process->idle() ? member.idle_rounds + 1 : 0;
   }
+  // Rings are written by units, and who has none has time. Who is in the midst of one, at
+  // every look, may have been killed there.
+  const bool seldom =
+      member.idle_rounds != 0 && member.idle_rounds % kIdleRounds != 1 && member.running.empty();
+  if (seldom) return true;
+  // Asked before its ring is emptied: nothing is written after the end.
+  const bool ended = !member.process->alive();
+  TakeRing(member, sink, now_ns);
+  return !ended;
+}
+
+void Collector::TakeRing(Member& member, const CollectorSink& sink, uint64_t now_ns) {
+  const int64_t pid = member.process->pid();
   RingSink ring;
   ring.violation = [&](const wire::Violation& violation) {
     if ((violation.flags & wire::Violation::kStillRunning) == 0) {
@@ -129,10 +172,7 @@ void Collector::PollMember(Member& member, const CollectorSink& sink, uint64_t n
   ring.samples = [&](std::span<const wire::Sample> samples) {
     if (sink.samples) sink.samples(pid, samples);
   };
-  ring.modules_changed = [&] {
-    auto image = ProcessImage::Read(pid);
-    if (image.ok()) member.image = std::move(image).value();
-  };
+  ring.modules_changed = [&] { member.image = ReadImage(pid); };
   member.process->Drain(ring);
   if (!member.running.empty()) SettleRunning(member, sink, now_ns);
 }
@@ -221,15 +261,15 @@ void Collector::FillNearest(const OpenUnit& unit, UnitReport& report) const {
 SeenStack Collector::Named(Member& member, SeenStack::By by, const std::vector<uint64_t>& addresses,
                            bool first_is_place) {
   const bool unknown = std::any_of(addresses.begin(), addresses.end(), [&](uint64_t address) {
-    return member.image.Find(address) == nullptr;
+    return member.image->Find(address) == nullptr;
   });
   if (unknown) {
-    auto image = ProcessImage::Read(member.process->pid());
-    if (image.ok() && !image.value().code().empty()) member.image = std::move(image).value();
+    auto image = ReadImage(member.process->pid());
+    if (!image->code().empty()) member.image = std::move(image);
   }
   SeenStack stack;
   stack.by = by;
-  stack.frames = NameFrames(addresses, first_is_place, member.image, symbolizer_);
+  stack.frames = NameFrames(addresses, first_is_place, *member.image, symbolizer_);
   return stack;
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collector: culprit's side of a guarded session. Poll(), called every 10 ms or
-// so, finds processes that joined (forked children too), takes what their rings
-// hold, looks at units that run too long, and keeps the session's beat. Reports
+// Collector: culprit's side of a guarded session. Poll(), called again after what
+// PauseNs() says, finds processes that joined (forked children too), takes what their
+// rings hold, looks at units that run too long, and keeps the session's beat. Reports
 // come out with names; samples as they are.
 //
-// Polling costs three system calls a process and round while nothing happens. The profile
-// and the session must outlive it. Slots and rings of processes that ended are removed.
+// A round costs one system call a process that does nothing and three for one that does;
+// what all rounds cost is kept within a share (look_pace.h). The profile and the session
+// must outlive it. Slots and rings of processes that ended are removed.
 // One thread at a time, always the same (ptrace).
 #pragma once
 
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "guard/guarded_process.h"
+#include "guard/look_pace.h"
 #include "guard/process_image.h"
 #include "guard/profile.h"
 #include "guard/session_folder.h"
@@ -30,7 +32,8 @@
 namespace culprit::guard {
 
 struct CollectorOptions {
-  bool watch = true;  // look at units that run too long
+  bool watch = true;            // look at units that run too long
+  uint64_t budget_ppm = 5'000;  // of the CPU time of the processes, for the rounds; 0: no bound
   WatchOptions hang = {};
 };
 
@@ -62,6 +65,10 @@ class Collector {
   Collector(SessionFolder& session, const CollectorOptions& options);
 
   void Poll(const CollectorSink& sink);
+  // After a round: until the next.
+  uint64_t PauseNs() const { return pause_ns_; }
+  // What the rounds cost, in ppm of what the budget is about.
+  uint64_t spent_ppm() const { return pace_.spent_ppm(); }
   // The last: takes also what processes left that came and went since the round
   // before.
   void Finish(const CollectorSink& sink);
@@ -84,16 +91,21 @@ class Collector {
   };
   struct Member {
     std::unique_ptr<GuardedProcess> process;
-    ProcessImage image;
+    std::shared_ptr<const ProcessImage> image;  // a forked child has its parent's
     std::string name;
     std::vector<RunningUnit> running;  // told of by a guard before their end
+    uint32_t idle_rounds = 0;
+    uint64_t cpu_ns = 0;  // at the last look at its clock
   };
   void FindProcesses();
+  void KeepPace();
   void Retire(int64_t pid);
   void Take(Member& member, const wire::Violation& violation, const CollectorSink& sink);
   static wire::Violation WithStack(Member& member, const wire::Violation& end);
   void SettleRunning(Member& member, const CollectorSink& sink, uint64_t now_ns);
-  void PollMember(Member& member, const CollectorSink& sink, uint64_t now_ns);
+  // False: it ended.
+  bool PollMember(Member& member, const CollectorSink& sink, uint64_t now_ns);
+  void TakeRing(Member& member, const CollectorSink& sink, uint64_t now_ns);
   UnitReport MakeReport(Member& member, const wire::Violation& violation);
   UnitReport MakeReport(Member& member, const HungUnit& hung);
   void FillType(uint32_t type, uint32_t loop, UnitReport& report) const;
@@ -113,6 +125,10 @@ class Collector {
   std::map<int64_t, Member> members_;  // those that live
   SessionTotals past_;                 // of those that ended
   uint64_t rounds_ = 0;
+  LookPace pace_;
+  uint64_t pause_ns_ = LookPace::kShortestNs;
+  uint64_t clocks_read_ns_ = 0;
+  double program_cpus_ = 0;  // between the last two readings
 };
 
 }  // namespace culprit::guard

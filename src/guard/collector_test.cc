@@ -296,8 +296,8 @@ TEST(Collector, FindsProcessesThatJoinAndForgetsThoseThatEnd) {
   const std::string slots = session.value().FilePath("slots", hanging.pid());
   ASSERT_TRUE(std::filesystem::exists(slots));
   hanging.End();
-  collector.Poll({});
-  EXPECT_TRUE(collector.pids().empty());
+  for (int i = 0; i < 10 && !collector.pids().empty(); ++i) collector.Poll({});
+  EXPECT_TRUE(collector.pids().empty()) << "one that does nothing is asked seldom, but is";
   EXPECT_FALSE(std::filesystem::exists(slots)) << "its files take no room";
   EXPECT_EQ(collector.Totals().processes, 1u);
   EXPECT_EQ(collector.Totals().units, 42u) << "what it did still counts";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CpuMeter: the CPU time that some processes took while they were looked at, by
-// /proc. A process counts from the first look at it to the last one that found it;
-// what it took after that is lost. To the clock tick (10 ms). One thread.
+// their CPU clocks. A process counts from the first look at it to the last one that
+// found it; what it took after that is lost. One thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace culprit::guard {
 
-// User and system time of all threads; 0: it ended.
+// Of all threads, those that ended included; 0: the process ended.
 uint64_t ProcessCpuNs(int64_t pid);
 
 class CpuMeter {

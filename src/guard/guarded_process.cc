@@ -60,7 +60,7 @@ Result<GuardedProcess> GuardedProcess::Open(const std::string& session, int64_t 
       ring_header.version != wire::kWireVersion || ring_header.cells != wire::kRingCells) {
     return NotReady(ring_path);
   }
-  return GuardedProcess(pid, std::move(slots), std::move(ring));
+  return GuardedProcess(pid, header.parent_pid, std::move(slots), std::move(ring));
 }
 
 // The header and as many slots as were used last time come with one read.
@@ -142,6 +142,8 @@ std::vector<OpenUnit> GuardedProcess::OpenUnits(uint64_t now_ns) const {
     std::memcpy(unit.contexts, slot.contexts, sizeof(unit.contexts));
     units.push_back(unit);
   });
+  idle_ = units.empty() && buffer_ == last_;
+  if (!idle_) last_ = buffer_;
   return units;
 }
 

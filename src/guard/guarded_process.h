@@ -64,16 +64,24 @@ class GuardedProcess {
   static Result<GuardedProcess> Open(const std::string& session, int64_t pid);
 
   int64_t pid() const { return pid_; }
+  // The process it was forked from with guards; 0: none.
+  int64_t parent_pid() const { return parent_pid_; }
   ProcessCounters Counters() const;
   std::vector<OpenUnit> OpenUnits(uint64_t now_ns) const;
+  // As of the last OpenUnits(): no unit was open, and none had been since the one before.
+  bool idle() const { return idle_; }
   // Everything that is in the ring now. Returns how many records it took.
   uint64_t Drain(const RingSink& sink);
   uint64_t bad_records() const { return bad_records_; }
   bool alive() const;
 
  private:
-  GuardedProcess(int64_t pid, SharedFile slots, SharedFile ring)
-      : pid_(pid), life_(pid), slots_(std::move(slots)), ring_(std::move(ring)) {}
+  GuardedProcess(int64_t pid, int64_t parent_pid, SharedFile slots, SharedFile ring)
+      : pid_(pid),
+        parent_pid_(parent_pid),
+        life_(pid),
+        slots_(std::move(slots)),
+        ring_(std::move(ring)) {}
   void Deliver(const wire::Cell& cell, const RingSink& sink);
   // Reads the header, and calls `see` for every used slot with its index; one that was
   // being changed is not IsWhole. False: the header cannot be read.
@@ -82,10 +90,13 @@ class GuardedProcess {
   bool IsWhole(const wire::UnitSlot& slot, uint32_t index) const;
 
   int64_t pid_;
+  int64_t parent_pid_;
   ProcessLife life_;
   SharedFile slots_;
   SharedFile ring_;
   mutable std::vector<uint8_t> buffer_;
+  mutable std::vector<uint8_t> last_;  // buffer_ of the last OpenUnits
+  mutable bool idle_ = false;
   mutable uint32_t expected_slots_ = 0;
   uint64_t bad_records_ = 0;
 };

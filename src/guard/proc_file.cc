@@ -16,7 +16,7 @@ namespace culprit::guard {
 namespace {
 
 constexpr uint64_t kRemotePage = 4096;
-constexpr uint32_t kZombieRounds = 64;
+constexpr uint32_t kZombieRounds = 16;
 
 iovec RemotePart(uint64_t address, size_t bytes) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process

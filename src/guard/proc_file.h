@@ -22,7 +22,7 @@ std::string ProcStatusField(int64_t pid, std::string_view field);
 // False: it ended, also if its parent has not asked for its exit code yet (a
 // zombie). Some 20 us.
 bool IsRunning(int64_t pid);
-// The same for who asks again and again: a zombie is found out at every 64th time.
+// The same for who asks again and again: a zombie is found out at every 16th time.
 class ProcessLife {
  public:
   explicit ProcessLife(int64_t pid) : pid_(pid) {}

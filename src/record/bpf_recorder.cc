@@ -222,6 +222,9 @@ std::string BpfRecorder::Answer(std::string_view request) {
     const Status status = recording_->Mark(time_ns, mark.pid, mark.pid, mark.text);
     return status.ok() ? "ok" : "error " + status.error().ToString();
   }
+  if (request == "cost") {
+    return fmt::format("ok {:.6f}", Governor::Share(regulator_.Total(*recording_)));
+  }
   if (request != "dump") return "error unknown request";
   if (flight_ == nullptr)
     return "error this recorder writes its file all the time: " + options_.path;

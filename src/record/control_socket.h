@@ -6,6 +6,7 @@
 //
 //   dump                     -> ok PATH | error TEXT
 //   mark TIME_NS PID TEXT    -> ok
+//   cost                     -> ok SHARE, since the begin, in the budget's terms
 //
 // Requests are text of another process: nothing in them is trusted. The socket
 // is removed with this object; one left behind by a killed recorder is ignored

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/intake.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,8 @@
 
 namespace culprit::watch {
 namespace {
+
+constexpr int kNice = 10;
 
 // A name for the trace: what the unit was, and when.
 std::string TraceName(const guard::UnitReport& report) {
@@ -158,6 +161,8 @@ std::optional<SlowUnit> Intake::Next() {
 }
 
 void Intake::Work() {
+  // Behind whoever has work to do; of Linux, where a thread has a priority of its own.
+  static_cast<void>(setpriority(PRIO_PROCESS, 0, kNice));
   for (;;) {
     const std::optional<SlowUnit> unit = Next();
     if (unit) {

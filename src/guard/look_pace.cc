@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/look_pace.h"
+
+#include <algorithm>
+
+namespace culprit::guard {
+namespace {
+
+constexpr double kLeastCpus = 0.5;
+constexpr double kMillion = 1e6;
+constexpr double kMostSaved = LookPace::kMostSavedNs;
+
+double Since(uint64_t now, uint64_t before) {
+  return now > before ? static_cast<double>(now - before) : 0;
+}
+
+}  // namespace
+
+uint64_t LookPace::Next(uint64_t now_ns, uint64_t own_cpu_ns, double program_cpus) {
+  const double own = Since(own_cpu_ns, last_own_ns_);
+  const double wall = Since(now_ns, last_ns_);
+  last_ns_ = now_ns;
+  last_own_ns_ = own_cpu_ns;
+  if (!began_) {
+    began_ = true;
+    return kShortestNs;
+  }
+  const double cpus = std::max(program_cpus, kLeastCpus);
+  base_ns_ += wall * cpus;
+  spent_ns_ += own;
+  if (budget_ppm_ == 0) return kShortestNs;
+  const double earned_a_ns = cpus * static_cast<double>(budget_ppm_) / kMillion;
+  // A debt so large that it could not be paid back soon (a look that hung) is forgiven.
+  saved_ns_ = std::clamp(saved_ns_ + wall * earned_a_ns - own, -kMostSaved, kMostSaved);
+  const double pause_ns = saved_ns_ < 0 ? -saved_ns_ / earned_a_ns : 0;
+  return static_cast<uint64_t>(
+      std::clamp(pause_ns, static_cast<double>(kShortestNs), static_cast<double>(kLongestNs)));
+}
+
+uint64_t LookPace::spent_ppm() const {
+  return base_ns_ <= 0 ? 0 : static_cast<uint64_t>(spent_ns_ / base_ns_ * kMillion);
+}
+
+}  // namespace culprit::guard
