@@ -3,7 +3,10 @@
 # What guards cost: CPU time (user + system) of a server and its children per
 # request, without guards, without them once more, and under `culprit guard run`.
 # The three stand in every round, in an order that changes: how far the second is
-# from the first is the noise of the rest.
+# from the first is the noise of the rest. The server has one CPU and its clients another
+# (culprit itself any): when they share both, how often a server finds nothing to do and
+# sleeps changes from run to run, and its CPU time a request by 10 % with it. PIN=0 lets
+# them share.
 #
 #   bench/guard/run.sh [ROUNDS] [SERVER...]
 #
@@ -176,6 +179,16 @@ cpu_ticks() {
   echo $sum
 }
 
+# The first two CPUs that this may use; none if there is only one.
+cpus=()
+[[ ${PIN:-1} == 0 ]] || mapfile -t cpus < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0))[:2], sep="\n")')
+[[ ${#cpus[@]} -eq 2 ]] || cpus=()
+on_cpu() {  # NUMBER PID, and all below it
+  local cpu=${cpus[$1]:-} pid
+  [[ -n $cpu ]] || return 0
+  for pid in $(tree "$2"); do taskset -a -c -p "$cpu" "$pid" >/dev/null 2>&1 || true; done
+}
+
 stop_main() {
   kill -TERM "$main" 2>/dev/null || true
   wait "$main" 2>/dev/null || true
@@ -186,7 +199,7 @@ stop_main() {
 cpu_per_request() {  # SERVER PID SECONDS
   local before after requests
   before=$(cpu_ticks "$2")
-  requests=$("$1_load" "$3")
+  requests=$(on_cpu 1 "$BASHPID"; "$1_load" "$3")
   after=$(cpu_ticks "$2")
   awk -v t=$((after - before)) -v hz="$(getconf CLK_TCK)" -v n="$requests" \
     'BEGIN {printf "%.0f\n", (n > 0 ? t / hz * 1e9 / n : 0)}'
@@ -203,6 +216,7 @@ train() {
     "${command[@]}" >"$work/$1.log" 2>&1 &
   main=$!
   wait_up "$1"
+  on_cpu 0 "$(server_of "$main")"
   cpu_per_request "$1" "$(server_of "$main")" 5 >"$work/$1.training"
   while [[ -d /proc/$main ]]; do "$1_load" 3 >/dev/null 2>&1 || sleep 0.2; done
   wait "$main" || { tail -20 "$work/$1.log" >&2; return 1; }
@@ -221,7 +235,8 @@ measure() {  # SERVER none|again|guard ROUND
   wait_up "$1"
   local pid=$main
   [[ $2 == guard ]] && pid=$(server_of "$main")
-  "$1_load" 2 >/dev/null
+  on_cpu 0 "$pid"
+  (on_cpu 1 "$BASHPID"; "$1_load" 2 >/dev/null)
   cpu_per_request "$1" "$pid" "$seconds"
   stop_main
 }
