@@ -2,7 +2,7 @@
 #include "causality/component.h"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 
 #include "base/glob.h"
 #include "waitgraph/glob.h"
@@ -18,15 +18,17 @@ bool MatchesAny(const std::vector<std::string>& globs, std::string_view text) {
 
 std::vector<bool> NamedFrames(const trace::Dictionary& dictionary) {
   std::vector<bool> named(dictionary.frames().size());
+  const StringId truncated = dictionary.strings().Find(trace::kTruncatedFunction);
   for (size_t i = 0; i < named.size(); ++i) {
     const StringId function = dictionary.frames()[i].function;
-    named[i] = function.valid() && dictionary.Text(function) != trace::kTruncatedFunction;
+    named[i] = function.valid() && function != truncated;
   }
   return named;
 }
 
 void Without(const trace::Dictionary& dictionary, const std::vector<std::string>& globs,
              std::vector<bool>& frames) {
+  if (globs.empty()) return;
   const std::vector<bool> out = waitgraph::FramesMatching(dictionary, globs);
   for (size_t i = 0; i < frames.size(); ++i) frames[i] = frames[i] && !out[i];
 }
@@ -83,11 +85,10 @@ class Naming {
     names_.emplace_back(name);
     return id;
   }
-  bool Knows(std::string_view name) const { return ids_.find(name) != ids_.end(); }
 
  private:
   std::vector<std::string>& names_;
-  std::map<std::string, ComponentId, std::less<>> ids_;
+  std::unordered_map<std::string_view, ComponentId> ids_;  // of the trace's strings
 };
 
 }  // namespace
@@ -121,7 +122,8 @@ ComponentTable::ComponentTable(const trace::Trace& trace, const ComponentOptions
     : dictionary_(trace.dictionary),
       sets_(sets),
       by_thread_(options.by == By::kProcess || options.by == By::kCgroup),
-      rows_(trace.dictionary.stacks().size()) {
+      rows_(trace.dictionary.stacks().size()),
+      unknown_(std::make_unique_for_overwrite<uint32_t[]>(rows_.size())) {
   names_.push_back(SetName(options));
   if (by_thread_) {
     ByThreads(options);
@@ -133,11 +135,21 @@ ComponentTable::ComponentTable(const trace::Trace& trace, const ComponentOptions
 }
 
 void ComponentTable::ByFrames(const ComponentOptions& options) {
-  chosen_ = options.globs.empty() ? NamedFrames(dictionary_)
-                                  : waitgraph::FramesMatching(dictionary_, options.globs);
-  Without(dictionary_, options.except, chosen_);
+  Choose(options.globs.empty() ? NamedFrames(dictionary_)
+                               : waitgraph::FramesMatching(dictionary_, options.globs),
+         options);
   FindSetsOfFrames(options.by);
-  if (options.globs.empty()) plain_ = PlainFrames(dictionary_);
+}
+
+void ComponentTable::Choose(std::vector<bool> chosen, const ComponentOptions& options) {
+  Without(dictionary_, options.except, chosen);
+  const bool by_globs = !by_thread_ && !options.globs.empty();
+  const std::vector<bool> plain = by_globs ? std::vector<bool>() : PlainFrames(dictionary_);
+  frames_.resize(chosen.size());
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    frames_[i].chosen = chosen[i];
+    frames_[i].plain = !plain.empty() && plain[i];
+  }
 }
 
 void ComponentTable::FindSetsOfFrames(By by) {
@@ -148,20 +160,22 @@ void ComponentTable::FindSetsOfFrames(By by) {
   };
   std::vector<OfModule> modules(dictionary_.modules().size() + 1);
   Naming naming(names_);
-  frame_sets_.assign(chosen_.size(), kEmptySet);
-  for (size_t i = 0; i < chosen_.size(); ++i) {
+  const SetId whole = sets_.With(kEmptySet, kWholeSet);
+  for (size_t i = 0; i < frames_.size(); ++i) {
     const trace::Frame& frame = dictionary_.frames()[i];
     OfModule& module = frame.module.valid() ? modules[frame.module.value] : modules.back();
     module.seen = true;
-    if (!chosen_[i]) continue;
+    if (!frames_[i].chosen) continue;
     if (module.set == kEmptySet) {
-      const SetId whole = sets_.With(kEmptySet, kWholeSet);
-      module.set =
-          by == By::kModule ? sets_.With(whole, naming.Of(ModuleName(dictionary_, frame))) : whole;
+      module.set = whole;
+      if (by == By::kModule) {
+        const ComponentId items[] = {kWholeSet, naming.Of(ModuleName(dictionary_, frame))};
+        module.set = sets_.Intern(items);
+      }
     }
-    frame_sets_[i] = module.set;
+    frames_[i].set = module.set;
   }
-  std::map<std::string_view, bool> chosen_names;
+  std::unordered_map<std::string_view, bool> chosen_names;
   for (size_t m = 0; m < modules.size(); ++m) {
     if (!modules[m].seen) continue;
     trace::Frame any_frame;
@@ -184,39 +198,45 @@ void ComponentTable::ByThreads(const ComponentOptions& options) {
     if (chosen) set = sets_.With(sets_.With(kEmptySet, kWholeSet), naming.Of(name));
     thread_sets_.push_back(set);
   }
-  chosen_ = NamedFrames(dictionary_);
-  Without(dictionary_, options.except, chosen_);
-  plain_ = PlainFrames(dictionary_);
+  Choose(NamedFrames(dictionary_), options);
 }
 
-ComponentTable::StackRow ComponentTable::Below(const StackRow& caller, uint32_t frame) {
-  StackRow row = caller;
-  row.known = true;
-  if (frame >= chosen_.size() || !chosen_[frame]) return row;
-  if (!by_thread_) row.set = sets_.Union(row.set, frame_sets_[frame]);
-  const bool plain = !plain_.empty() && plain_[frame];
-  if (!plain || row.signature == kNoSignature || plain_[row.signature]) row.signature = frame;
-  return row;
+ComponentTable::StackRow ComponentTable::RowOf(trace::StackId stack) {
+  if (stack.value >= rows_.size()) return {kEmptySet, kNoSignature};
+  const StackRow row = rows_[stack.value];
+  return row.set != kUnknownSet ? row : FindRow(stack.value);
 }
 
-const ComponentTable::StackRow& ComponentTable::RowOf(trace::StackId stack) {
-  static constexpr StackRow kNoRow;
+ComponentTable::StackRow ComponentTable::FindRow(uint32_t stack) {
   const std::vector<trace::StackNode>& stacks = dictionary_.stacks();
-  if (stack.value >= rows_.size()) return kNoRow;
-  unknown_.clear();
+  size_t unknown = 0;
   // A caller's stack has a smaller id than its callees'.
-  uint32_t at = stack.value;
-  while (at < rows_.size() && !rows_[at].known) {
-    unknown_.push_back(at);
+  uint32_t at = stack;
+  while (at < rows_.size() && rows_[at].set == kUnknownSet) {
+    unknown_[unknown++] = at;
     const uint32_t caller = stacks[at].parent.value;
     at = caller < at ? caller : UINT32_MAX;
   }
-  StackRow row = at < rows_.size() ? rows_[at] : StackRow();
-  for (auto it = unknown_.rbegin(); it != unknown_.rend(); ++it) {
-    row = Below(row, stacks[*it].frame.value);
-    rows_[*it] = row;
+  StackRow row = {kEmptySet, kNoSignature};
+  SetId last = kEmptySet;  // what the frame before brought: those of one module follow each other
+  if (at < rows_.size()) {
+    row = rows_[at];
+    const uint32_t frame = stacks[at].frame.value;
+    if (frame < frames_.size()) last = frames_[frame].set;
   }
-  return rows_[stack.value];
+  while (unknown > 0) {
+    const uint32_t next = unknown_[--unknown];
+    const uint32_t id = stacks[next].frame.value;
+    const FrameRow frame = id < frames_.size() ? frames_[id] : FrameRow();
+    if (frame.chosen) {
+      if (frame.set != last) row.set = sets_.Union(row.set, frame.set);
+      last = frame.set;
+      const bool better = !frame.plain || row.signature == kNoSignature;
+      if (better || frames_[row.signature].plain) row.signature = id;
+    }
+    rows_[next] = row;
+  }
+  return row;
 }
 
 SetId ComponentTable::ComponentsOf(trace::StackId stack, trace::ThreadId thread) {

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,27 +67,32 @@ class ComponentTable {
  private:
   void ByFrames(const ComponentOptions& options);
   void ByThreads(const ComponentOptions& options);
+  void Choose(std::vector<bool> chosen, const ComponentOptions& options);
   void FindSetsOfFrames(By by);
 
   struct StackRow {
-    SetId set = kEmptySet;
+    SetId set = kUnknownSet;
     SignatureId signature = kNoSignature;
-    bool known = false;
   };
-  const StackRow& RowOf(trace::StackId stack);
-  StackRow Below(const StackRow& caller, uint32_t frame);
+  struct FrameRow {
+    SetId set = kEmptySet;
+    bool chosen = false;  // belongs to the set
+    bool plain = false;   // no signature where the stack has another
+  };
+  static constexpr SetId kUnknownSet = UINT32_MAX;
+  StackRow RowOf(trace::StackId stack);
+  StackRow FindRow(uint32_t stack);
 
   const trace::Dictionary& dictionary_;
   SetTable& sets_;
   const bool by_thread_;
   std::vector<std::string> names_;
   std::vector<std::string> not_chosen_;
-  std::vector<bool> chosen_;        // by FrameId: belongs to the set
-  std::vector<bool> plain_;         // by FrameId; empty: none is passed over
-  std::vector<SetId> frame_sets_;   // by FrameId; empty: threads tell
+  std::vector<FrameRow> frames_;    // by FrameId; sets are empty where threads tell
   std::vector<SetId> thread_sets_;  // by ThreadId; empty: frames tell
   std::vector<StackRow> rows_;      // by StackId
-  std::vector<uint32_t> unknown_;   // stacks on the way to one that is known
+  // Room for the stacks on the way to one that is known.
+  std::unique_ptr<uint32_t[]> unknown_;
 };
 
 }  // namespace culprit::causality

@@ -26,6 +26,10 @@ std::vector<uint32_t> MergeNames(const std::vector<std::string>& from, std::vect
 std::vector<uint32_t> MergeComponents(const std::vector<std::string>& from, Evidence& sum) {
   if (from.empty()) return {};
   if (sum.components.empty()) sum.components.push_back(from[kWholeSet]);
+  for (auto i = static_cast<uint32_t>(sum.component_index.size() + 1); i < sum.components.size();
+       ++i) {
+    sum.component_index.emplace(sum.components[i], i);
+  }
   std::vector<uint32_t> numbers =
       MergeNames({from.begin() + 1, from.end()}, sum.components, sum.component_index);
   numbers.insert(numbers.begin(), kWholeSet);
@@ -61,6 +65,9 @@ void MergeCells(const Evidence& part, const std::vector<uint32_t>& scenarios,
   const auto scenario_of = [&](const ImpactCell& cell) {
     return cell.scenario == kAllScenarios ? kAllScenarios : scenarios[cell.scenario];
   };
+  for (auto i = static_cast<uint32_t>(sum.cell_index.size()); i < sum.cells.size(); ++i) {
+    sum.cell_index.emplace(CellKey(sum.cells[i].scenario, sum.cells[i].component), i);
+  }
   for (ImpactCell cell : part.cells) {
     cell.scenario = scenario_of(cell);
     cell.component = components[cell.component];

@@ -111,7 +111,8 @@ struct Evidence {
   LargeVector<ImpactCell> trace_cells;
   std::vector<PropagatedWait> propagated;  // those that cost most beyond once; few
   std::vector<std::string> not_chosen;     // modules or names that no glob chose; sorted
-  // Where names and ⟨scenario, component⟩ stand, for adding.
+  // Where names and ⟨scenario, component⟩ stand, for adding; those of components and cells
+  // are completed when something is added.
   std::unordered_map<std::string, uint32_t> component_index;
   std::unordered_map<std::string, uint32_t> scenario_index;
   std::unordered_map<uint64_t, uint32_t> cell_index;

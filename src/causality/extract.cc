@@ -45,9 +45,6 @@ class Extraction {
     evidence_.traces.push_back(
         {.name = name, .automatic = automatic, .events = trace_.events.size()});
     evidence_.components = components_.names();
-    for (ComponentId i = 1; i < evidence_.components.size(); ++i) {
-      evidence_.component_index.emplace(evidence_.components[i], i);
-    }
     evidence_.not_chosen = components_.not_chosen();
     evidence_.account.events = trace_.events.size();
     if (automatic) {
@@ -148,9 +145,7 @@ class Extraction {
 
   void CloseLedger(const std::string& name) {
     evidence_.cells = ledger_.Close();
-    for (uint32_t i = 0; i < evidence_.cells.size(); ++i) {
-      ImpactCell cell = evidence_.cells[i];
-      evidence_.cell_index.emplace(CellKey(cell.scenario, cell.component), i);
+    for (ImpactCell cell : evidence_.cells) {
       if (cell.scenario != kAllScenarios && cell.component != kWholeSet) continue;
       cell.trace = 0;
       evidence_.trace_cells.push_back(cell);

@@ -2,7 +2,6 @@
 #include "causality/set_table.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "base/check.h"
 
@@ -22,7 +21,7 @@ uint64_t HashItems(std::span<const uint32_t> items) {
 
 }  // namespace
 
-SetTable::SetTable() : begins_(2, 0), slots_(16, kFreeSlot) {
+SetTable::SetTable() : begins_(2, 0), slots_(256, kFreeSlot) {
   slots_[HashItems({}) & (slots_.size() - 1)] = kEmptySet;
 }
 
@@ -97,20 +96,20 @@ SetId SetTable::Find(Operation operation, SetId a, SetId b) {
   if (!added) return *known;
   const auto left = Items(a);
   const auto right = Items(b);
-  scratch_.clear();
-  const auto out = std::back_inserter(scratch_);
+  scratch_.resize(left.size() + right.size());
+  auto end = scratch_.begin();
   switch (operation) {
     case Operation::kUnion:
-      std::ranges::set_union(left, right, out);
+      end = std::ranges::set_union(left, right, end).out;
       break;
     case Operation::kIntersection:
-      std::ranges::set_intersection(left, right, out);
+      end = std::ranges::set_intersection(left, right, end).out;
       break;
     case Operation::kDifference:
-      std::ranges::set_difference(left, right, out);
+      end = std::ranges::set_difference(left, right, end).out;
       break;
   }
-  *known = Intern(scratch_);
+  *known = Intern(std::span(scratch_.begin(), end));
   return *known;
 }
 

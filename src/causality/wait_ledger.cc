@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 
 namespace culprit::causality {
@@ -27,18 +26,26 @@ int64_t UnionNs(const Intervals& intervals) {
 class SumByComponent {
  public:
   ImpactTimes& At(ComponentId component) {
-    if (component >= sums_.size()) sums_.resize(component + 1);
-    if (!sums_[component]) sums_[component].emplace();
-    return *sums_[component];
+    if (component >= sums_.size()) {
+      sums_.resize(std::max<size_t>(component + 1, 2 * sums_.size()));
+      used_.resize(sums_.size());
+    }
+    used_[component] = 1;
+    return sums_[component];
   }
-  void AppendTo(uint32_t scenario, std::vector<ImpactCell>& cells) const {
+  // Empty afterwards.
+  void MoveTo(uint32_t scenario, std::vector<ImpactCell>& cells) {
     for (ComponentId i = 0; i < sums_.size(); ++i) {
-      if (sums_[i]) cells.push_back({.scenario = scenario, .component = i, .times = *sums_[i]});
+      if (used_[i] == 0) continue;
+      cells.push_back({.scenario = scenario, .component = i, .times = sums_[i]});
+      sums_[i] = {};
+      used_[i] = 0;
     }
   }
 
  private:
-  std::vector<std::optional<ImpactTimes>> sums_;
+  std::vector<ImpactTimes> sums_;
+  std::vector<uint8_t> used_;
 };
 
 }  // namespace
@@ -92,9 +99,14 @@ void WaitLedger::UniteFor(Entries entries, SetId components, uint32_t scenario) 
 void WaitLedger::UniteAlike(Entries of_event) {
   const SetId components = of_event.front().components;
   UniteFor(of_event, components, kAllScenarios);
+  const uint32_t scenario = of_event.front().scenario;
+  if (std::ranges::all_of(of_event, [&](const Entry& e) { return e.scenario == scenario; })) {
+    UniteFor(of_event, components, scenario);
+    return;
+  }
   std::map<uint32_t, std::vector<Entry>> by_scenario;
   for (const Entry& entry : of_event) by_scenario[entry.scenario].push_back(entry);
-  for (const auto& [scenario, entries] : by_scenario) UniteFor(entries, components, scenario);
+  for (const auto& [of, entries] : by_scenario) UniteFor(entries, components, of);
 }
 
 void WaitLedger::UniteEach(Entries of_event) {
@@ -184,24 +196,29 @@ std::vector<ImpactCell> WaitLedger::OpenSets() {
   std::sort(keys.begin(), keys.end());
   std::vector<ImpactCell> cells;
   SumByComponent of_all;
+  SumByComponent of_scenario;
   for (size_t begin = 0; begin < keys.size();) {
     const auto scenario = static_cast<uint32_t>(keys[begin] >> 32);
-    SumByComponent of_scenario;
+    SumByComponent& sums = scenario == kAllScenarios ? of_all : of_scenario;
     size_t end = begin;
     for (; end < keys.size() && keys[end] >> 32 == scenario; ++end) {
       const ImpactTimes& times = *times_.Find(keys[end]);
-      ImpactTimes everywhere = times;
-      everywhere.distinct_wait_ns = 0;
-      everywhere.distinct_waits = 0;
       for (const ComponentId component : sets_.Items(static_cast<SetId>(keys[end]))) {
-        if (scenario != kAllScenarios) of_scenario.At(component).Add(times);
-        of_all.At(component).Add(scenario == kAllScenarios ? times : everywhere);
+        sums.At(component).Add(times);
       }
     }
-    of_scenario.AppendTo(scenario, cells);
+    const size_t first = cells.size();
+    of_scenario.MoveTo(scenario, cells);
+    for (size_t i = first; i < cells.size(); ++i) {
+      // A wait that several scenarios share is one: what is distinct was found out of all.
+      ImpactTimes everywhere = cells[i].times;
+      everywhere.distinct_wait_ns = 0;
+      everywhere.distinct_waits = 0;
+      of_all.At(cells[i].component).Add(everywhere);
+    }
     begin = end;
   }
-  of_all.AppendTo(kAllScenarios, cells);
+  of_all.MoveTo(kAllScenarios, cells);
   return cells;
 }
 

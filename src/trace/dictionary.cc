@@ -120,9 +120,18 @@ ThreadId Dictionary::AddThread(const Thread& thread) {
 
 std::string Dictionary::FrameName(FrameId id) const {
   const Frame& frame = frames_[id.value];
+  const std::string_view module =
+      frame.module.valid() ? Text(modules_[frame.module.value].name) : std::string_view();
+  constexpr size_t kLongestOffset = 20;
   std::string name;
-  if (frame.module.valid()) name = std::string(Text(modules_[frame.module.value].name)) + "!";
-  if (frame.function.valid()) return name + std::string(Text(frame.function));
+  name.reserve(module.size() +
+               (frame.function.valid() ? Text(frame.function).size() : kLongestOffset) + 1);
+  name += module;
+  if (frame.module.valid()) name += '!';
+  if (frame.function.valid()) {
+    name += Text(frame.function);
+    return name;
+  }
   static constexpr char kHex[] = "0123456789abcdef";
   std::string digits;
   for (uint64_t rest = frame.offset; rest != 0 || digits.empty(); rest >>= 4) {
