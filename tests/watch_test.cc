@@ -55,6 +55,11 @@ TEST(Watch, ASlowUnitBecomesANamedFinding) {
 
   EXPECT_NE(FileText(folder / "err").find("PlantedSpin"), std::string::npos)
       << FileText(folder / "err");
+  const std::string said = FileText(folder / "err");
+  const size_t costs = said.find("watching costs: guards ");
+  ASSERT_NE(costs, std::string::npos) << said;
+  EXPECT_NE(said.find("; budget 3.0 % of the program's CPU time", costs), std::string::npos);
+  EXPECT_EQ(said.find("recorder unknown", costs), std::string::npos) << said;
   const json traces = Culprit({"corpus", "list", state + "/corpus", "--json"});
   ASSERT_TRUE(traces.contains("traces")) << FileText(folder / "err");
   ASSERT_GE(traces["traces"].size(), 1u) << FileText(folder / "err");
