@@ -24,7 +24,7 @@ export CULPRIT_SIGNATURES=$folder/no-signatures.json
 bytes_read() {
   local key value
   while read -r key value; do
-    [[ $key == rchar: ]] && read_so_far=$value
+    if [[ $key == rchar: ]]; then read_so_far=$value; fi
   done <"/proc/$$/io"
 }
 
