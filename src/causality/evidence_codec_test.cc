@@ -78,7 +78,10 @@ TEST(CausalityCodec, GivesBackTheSameEvidence) {
     EXPECT_EQ(decoded->forest.nodes(), evidence.forest.nodes());
     EXPECT_EQ(decoded->components, evidence.components);
     EXPECT_EQ(decoded->scenario_index, evidence.scenario_index);
-    EXPECT_EQ(decoded->cells.size(), evidence.cells.size());
+    Evidence indexed;  // what was extracted has no index of components and cells yet
+    AddEvidence(evidence, indexed);
+    EXPECT_EQ(decoded->component_index, indexed.component_index);
+    EXPECT_EQ(decoded->cell_index, indexed.cell_index);
     EXPECT_EQ(decoded->propagated.size(), evidence.propagated.size());
     EXPECT_EQ(decoded->account.chain_events, evidence.account.chain_events);
     EXPECT_EQ(decoded->account.ready_ns, evidence.account.ready_ns);

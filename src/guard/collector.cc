@@ -122,8 +122,14 @@ void Collector::KeepPace() {
   pause_ns_ = pace_.Next(now_ns, ThreadCpuNs(), program_cpus_);
 }
 
+void Collector::Renew(Member& member) {
+  auto image = ReadImage(member.process->pid());
+  if (!image->code().empty()) member.image = std::move(image);
+}
+
 void Collector::Finish(const CollectorSink& sink) {
   FindProcesses();
+  for (auto& [pid, member] : members_) member.idle_rounds = 0;  // all are looked at fully
   Poll(sink);
 }
 
@@ -172,7 +178,7 @@ void Collector::TakeRing(Member& member, const CollectorSink& sink, uint64_t now
   ring.samples = [&](std::span<const wire::Sample> samples) {
     if (sink.samples) sink.samples(pid, samples);
   };
-  ring.modules_changed = [&] { member.image = ReadImage(pid); };
+  ring.modules_changed = [&] { Renew(member); };
   member.process->Drain(ring);
   if (!member.running.empty()) SettleRunning(member, sink, now_ns);
 }
@@ -263,10 +269,7 @@ SeenStack Collector::Named(Member& member, SeenStack::By by, const std::vector<u
   const bool unknown = std::any_of(addresses.begin(), addresses.end(), [&](uint64_t address) {
     return member.image->Find(address) == nullptr;
   });
-  if (unknown) {
-    auto image = ReadImage(member.process->pid());
-    if (!image->code().empty()) member.image = std::move(image);
-  }
+  if (unknown) Renew(member);
   SeenStack stack;
   stack.by = by;
   stack.frames = NameFrames(addresses, first_is_place, *member.image, symbolizer_);

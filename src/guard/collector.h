@@ -99,6 +99,8 @@ class Collector {
   };
   void FindProcesses();
   void KeepPace();
+  // Reads its image again; that of one that ended stays.
+  static void Renew(Member& member);
   void Retire(int64_t pid);
   void Take(Member& member, const wire::Violation& violation, const CollectorSink& sink);
   static wire::Violation WithStack(Member& member, const wire::Violation& end);
