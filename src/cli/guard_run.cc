@@ -45,6 +45,9 @@ struct WatchFlags {
   guard::CollectorOptions collector;
 };
 
+// Loops that spin are told by their samples; so few cost nothing.
+constexpr uint64_t kSampleForSpins = 1000;
+
 Result<WatchFlags> ReadWatchFlags(const Arguments& arguments) {
   WatchFlags flags;
   flags.store = arguments.Text("--store");
@@ -54,7 +57,7 @@ Result<WatchFlags> ReadWatchFlags(const Arguments& arguments) {
   flags.for_ns = static_cast<uint64_t>(arguments.DurationNs("--for"));
   flags.flight = arguments.Has("--flight");
   flags.json = arguments.Has("--json");
-  flags.sample_every = flags.units.empty() ? 0 : arguments.Number("--sample-every");
+  flags.sample_every = flags.units.empty() ? kSampleForSpins : arguments.Number("--sample-every");
   flags.collector.watch = !arguments.Has("--no-looks");
   flags.collector.hang.hang_ns = static_cast<uint64_t>(arguments.DurationNs("--hang"));
   CULPRIT_ASSIGN(flags.budget_ppm, ParseBudgetPpm(arguments.Text("--budget")));

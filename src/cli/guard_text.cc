@@ -72,6 +72,19 @@ std::string StackText(const SeenStack& stack) {
   return text;
 }
 
+std::string SlowText(const UnitReport& report) {
+  return report::PlainText(report.type_name) + " " + GuardDuration(report.counted_ns()) +
+         ", threshold " + GuardDuration(report.threshold_ns) +
+         TimesText(report.counted_ns(), report.threshold_ns);
+}
+
+std::string SpinText(const UnitReport& report) {
+  const uint64_t units = std::max<uint64_t>(report.units, 1);
+  return FormatCount(report.units) + " units in " + GuardDuration(report.wall_ns) + ", " +
+         GuardDuration(report.cpu_ns / units) + " each, where the loop's work takes " +
+         GuardDuration(report.usual_ns) + " and more";
+}
+
 std::string PpmText(uint64_t ppm) { return FormatShare(static_cast<int64_t>(ppm), 1'000'000); }
 
 std::string PerUnit(uint64_t hits_per_mega_unit) {
@@ -83,12 +96,10 @@ std::string PerUnit(uint64_t hits_per_mega_unit) {
 }  // namespace
 
 std::string GuardReportText(const UnitReport& report, bool color) {
-  std::string head = ClockText(report.begin_unix_ns) + " " + report::PlainText(report.process) +
-                     "[" + std::to_string(report.tid) + "] " + std::string(Name(report.state)) +
-                     ": " + report::PlainText(report.type_name) + " " +
-                     GuardDuration(report.counted_ns()) + ", threshold " +
-                     GuardDuration(report.threshold_ns) +
-                     TimesText(report.counted_ns(), report.threshold_ns);
+  std::string head =
+      ClockText(report.begin_unix_ns) + " " + report::PlainText(report.process) + "[" +
+      std::to_string(report.tid) + "] " + std::string(Name(report.state)) + ": " +
+      (report.state == UnitReport::State::kSpins ? SpinText(report) : SlowText(report));
   std::string text = report::Heading(head, color);
   text += "    ";
   if (report.has_cpu) {

@@ -128,7 +128,7 @@ class WatchDesk {
              : not_taken);
     }
     // It is an instance of the next trace too, if that reaches back so far.
-    if (report.state == UnitReport::State::kEnded) slow_.push_back(report);
+    if (report.state != UnitReport::State::kHangs) slow_.push_back(report);
   }
 
   void Take(int64_t pid, std::span<const guard::wire::Sample> samples) {

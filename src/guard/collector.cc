@@ -78,6 +78,7 @@ void Collector::Use(const Profile& profile, std::string_view plan) {
   profile_ = &profile;
   types_ = PlanTypes(plan);
   min_similarity_ppm_ = PlanMinSimilarityPpm(plan);
+  spins_.Use(profile);
 }
 
 void Collector::FindProcesses() {
@@ -105,21 +106,56 @@ void Collector::Poll(const CollectorSink& sink) {
     if (!PollMember(member, sink, now_ns)) ended.push_back(pid);
   }
   for (const int64_t pid : ended) Retire(pid);
-  KeepPace();
+  if (KeepPace() && options_.watch) LookForSpins(sink);
 }
 
-void Collector::KeepPace() {
+bool Collector::KeepPace() {
   const uint64_t now_ns = GuardClockNs();
-  if (now_ns - clocks_read_ns_ >= kReadClocksNs) {
+  const bool read_clocks = now_ns - clocks_read_ns_ >= kReadClocksNs;
+  if (read_clocks) {
     uint64_t used_ns = 0;
     for (auto& [pid, member] : members_) {
       const uint64_t before_ns = std::exchange(member.cpu_ns, ProcessCpuNs(pid));
-      if (before_ns != 0 && member.cpu_ns > before_ns) used_ns += member.cpu_ns - before_ns;
+      const bool known = before_ns != 0 && member.cpu_ns > before_ns;
+      member.used_cpu_ns = known ? member.cpu_ns - before_ns : 0;
+      used_ns += member.used_cpu_ns;
     }
     program_cpus_ = static_cast<double>(used_ns) / static_cast<double>(now_ns - clocks_read_ns_);
     clocks_read_ns_ = now_ns;
   }
   pause_ns_ = pace_.Next(now_ns, ThreadCpuNs(), program_cpus_);
+  return read_clocks;
+}
+
+void Collector::LookForSpins(const CollectorSink& sink) {
+  // Who took less since the last look has no thread that never sleeps.
+  constexpr uint64_t kLeastCpuNs = kReadClocksNs / 8;
+  for (auto& [pid, member] : members_) {
+    if (member.used_cpu_ns < kLeastCpuNs) continue;
+    const uint64_t now_ns = GuardClockNs();
+    for (const ThreadUnits& thread : member.process->UnitsByThread()) {
+      LookForSpin(member, thread, now_ns, sink);
+    }
+  }
+}
+
+void Collector::LookForSpin(Member& member, const ThreadUnits& thread, uint64_t now_ns,
+                            const CollectorSink& sink) {
+  const int64_t pid = member.process->pid();
+  std::optional<Spin> spin;
+  if (spins_.IsFast(pid, thread, now_ns)) {
+    spin = spins_.Look(pid, thread, ReadThreadLife(pid, thread.tid), now_ns);
+  }
+  const bool suspect = spins_.IsSuspect(pid, thread.tid, now_ns);
+  if (suspect || spin) {
+    std::vector<UnitLook>& looks = member.spin_looks[thread.tid];
+    auto stack = watch_.StackOf(pid, thread.tid, *member.image);
+    if (stack.ok() && looks.size() < UnitWatch::kMaxLooks) {
+      looks.push_back({.time_ns = now_ns, .stack = std::move(stack).value()});
+    }
+  }
+  if (spin && sink.report) sink.report(MakeReport(member, *spin));
+  if (!suspect) member.spin_looks.erase(thread.tid);
 }
 
 void Collector::Renew(Member& member) {
@@ -138,6 +174,7 @@ void Collector::Retire(int64_t pid) {
   const Member& member = members_.at(pid);
   AddCounters(*member.process, past_);
   watch_.Forget(pid);
+  spins_.Forget(pid);
   members_.erase(pid);
   unlink(session_.FilePath("slots", pid).c_str());
   unlink(session_.FilePath("ring", pid).c_str());
@@ -176,6 +213,7 @@ void Collector::TakeRing(Member& member, const CollectorSink& sink, uint64_t now
     }
   };
   ring.samples = [&](std::span<const wire::Sample> samples) {
+    for (const wire::Sample& sample : samples) spins_.Add(pid, sample);
     if (sink.samples) sink.samples(pid, samples);
   };
   ring.modules_changed = [&] { Renew(member); };
@@ -251,6 +289,7 @@ void Collector::FillType(uint32_t type, uint32_t loop, UnitReport& report) const
   report.type = type;
   report.type_name = "[unknown type]";
   if (type == wire::kWholeIteration) report.type_name = "[whole iteration]";
+  if (type == kSpinningType) report.type_name = "[spins]";
   if (profile_ == nullptr) return;
   if (type < profile_->types.size()) report.type_name = profile_->types[type].name;
   if (loop < profile_->loops.size()) report.loop = LoopName(*profile_, loop);
@@ -351,6 +390,27 @@ UnitReport Collector::MakeReport(Member& member, const HungUnit& hung) {
     report.stacks.push_back(Named(member, SeenStack::By::kGuard,
                                   {unit.first.frame, unit.first.frame + unit.first.frames}, false));
   }
+  SortStacks(report.stacks);
+  return report;
+}
+
+UnitReport Collector::MakeReport(Member& member, const Spin& spin) {
+  UnitReport report;
+  report.state = UnitReport::State::kSpins;
+  report.pid = member.process->pid();
+  report.tid = spin.tid;
+  report.process = member.name;
+  FillType(kSpinningType, spin.loop, report);
+  report.begin_ns = spin.begin_ns;
+  report.begin_unix_ns = UnixTimeOf(spin.begin_ns);
+  report.wall_ns = spin.wall_ns;
+  report.ready_ns = std::min(spin.run_delay_ns, spin.wall_ns);
+  report.cpu_ns = spin.cpu_ns;
+  report.has_cpu = true;
+  report.threshold_ns = SpinWatch::kSpinNs;
+  report.units = spin.units;
+  report.usual_ns = spin.usual_ns;
+  AddLooks(member, member.spin_looks[spin.tid], report);
   SortStacks(report.stacks);
   return report;
 }

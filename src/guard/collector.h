@@ -2,7 +2,8 @@
 //
 // Collector: culprit's side of a guarded session. Poll(), called again after what
 // PauseNs() says, finds processes that joined (forked children too), takes what their
-// rings hold, looks at units that run too long, and keeps the session's beat. Reports
+// rings hold, looks at units that run too long and at loops that spin, and keeps the
+// session's beat. Reports
 // come out with names; samples as they are.
 //
 // A round costs one system call a process that does nothing and three for one that does;
@@ -25,6 +26,7 @@
 #include "guard/process_image.h"
 #include "guard/profile.h"
 #include "guard/session_folder.h"
+#include "guard/spin_watch.h"
 #include "guard/unit_report.h"
 #include "guard/unit_watch.h"
 #include "symbol/symbolizer.h"
@@ -32,7 +34,7 @@
 namespace culprit::guard {
 
 struct CollectorOptions {
-  bool watch = true;            // look at units that run too long
+  bool watch = true;            // look at units that run too long, and at loops that spin
   uint64_t budget_ppm = 5'000;  // of the CPU time of the processes, for the rounds; 0: no bound
   WatchOptions hang = {};
 };
@@ -95,10 +97,16 @@ class Collector {
     std::string name;
     std::vector<RunningUnit> running;  // told of by a guard before their end
     uint32_t idle_rounds = 0;
-    uint64_t cpu_ns = 0;  // at the last look at its clock
+    uint64_t cpu_ns = 0;                                  // at the last look at its clock
+    uint64_t used_cpu_ns = 0;                             // between the last two
+    std::map<int64_t, std::vector<UnitLook>> spin_looks;  // by thread that may spin
   };
   void FindProcesses();
-  void KeepPace();
+  // True: clocks were read.
+  bool KeepPace();
+  void LookForSpins(const CollectorSink& sink);
+  void LookForSpin(Member& member, const ThreadUnits& thread, uint64_t now_ns,
+                   const CollectorSink& sink);
   // Reads its image again; that of one that ended stays.
   static void Renew(Member& member);
   void Retire(int64_t pid);
@@ -110,6 +118,7 @@ class Collector {
   void TakeRing(Member& member, const CollectorSink& sink, uint64_t now_ns);
   UnitReport MakeReport(Member& member, const wire::Violation& violation);
   UnitReport MakeReport(Member& member, const HungUnit& hung);
+  UnitReport MakeReport(Member& member, const Spin& spin);
   void FillType(uint32_t type, uint32_t loop, UnitReport& report) const;
   // What an unknown unit is most like.
   void FillNearest(const OpenUnit& unit, UnitReport& report) const;
@@ -124,6 +133,7 @@ class Collector {
   CollectorOptions options_;
   symbol::Symbolizer symbolizer_;
   UnitWatch watch_;
+  SpinWatch spins_;
   std::map<int64_t, Member> members_;  // those that live
   SessionTotals past_;                 // of those that ended
   uint64_t rounds_ = 0;

@@ -126,6 +126,48 @@ TEST(Collector, LooksAtAHangingUnitAndNamesWhereItIs) {
   EXPECT_NE(reports[1].Where().find("GuardTestHangs"), std::string::npos);
 }
 
+TEST(Collector, TellsOfALoopThatSpinsAndWhereItIs) {
+  const TestFolder folder;
+  auto session = NewSession(folder);
+  ASSERT_TRUE(session.ok());
+  Hanging spinning;
+  FakeRuntime runtime(session.value().path(), spinning.pid());
+  Collector collector(session.value(), {});
+  Profile profile = TwoTypes();
+  profile.types[0].stats.Add(20'000, 1000);
+  collector.Use(profile, "");
+  std::vector<UnitReport> reports;
+  CollectorSink sink;
+  sink.report = [&](const UnitReport& report) { reports.push_back(report); };
+  wire::UnitSlot slot = {};
+  slot.tid = static_cast<uint32_t>(spinning.pid());
+  auto samples = std::make_unique<wire::Cell>();
+  samples->kind = static_cast<uint32_t>(wire::RecordKind::kSamples);
+  samples->count = 10;
+  const uint64_t deadline_ns = GuardClockNs() + 30'000'000'000;
+  while (reports.empty() && GuardClockNs() < deadline_ns) {
+    slot.units += 10'000;
+    runtime.SetSlot(0, slot);
+    for (uint32_t i = 0; i < samples->count; ++i) {
+      samples->samples[i] = {
+          .type = wire::kUnknown, .tid = slot.tid, .begin_ns = GuardClockNs(), .wall_ns = 500};
+    }
+    runtime.Push(*samples);
+    collector.Poll(sink);
+    usleep(10'000);
+  }
+  ASSERT_EQ(reports.size(), 1u);
+  const UnitReport& report = reports[0];
+  EXPECT_EQ(report.state, UnitReport::State::kSpins);
+  EXPECT_EQ(report.type_name, "[spins]");
+  EXPECT_EQ(report.tid, spinning.pid());
+  EXPECT_GE(report.wall_ns, SpinWatch::kSpinNs);
+  EXPECT_GT(report.units, 100'000u);
+  EXPECT_NE(report.Where().find("GuardTestHangs"), std::string::npos) << ToJson(report);
+  EXPECT_NE(ToJson(report).find("\"units\":" + std::to_string(report.units)), std::string::npos)
+      << ToJson(report);
+}
+
 // A session with one process, whose runtime the test plays.
 class Collected {
  public:

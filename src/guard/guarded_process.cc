@@ -147,6 +147,15 @@ std::vector<OpenUnit> GuardedProcess::OpenUnits(uint64_t now_ns) const {
   return units;
 }
 
+std::vector<ThreadUnits> GuardedProcess::UnitsByThread() const {
+  std::vector<ThreadUnits> threads;
+  SlotsHeader header = {};
+  ForEachSlot(header, [&](const UnitSlot& slot, uint32_t) {
+    threads.push_back({.tid = slot.tid.load(), .loop = slot.loop, .units = slot.units});
+  });
+  return threads;
+}
+
 uint64_t GuardedProcess::Drain(const RingSink& sink) {
   RingHeader header = {};
   if (!ring_.Read(0, header)) return 0;

@@ -52,6 +52,13 @@ struct OpenUnit {
   uint64_t contexts[wire::kContextWords] = {};
 };
 
+// A thread with a slot, and how many units it has made so far.
+struct ThreadUnits {
+  int64_t tid = 0;
+  uint32_t loop = 0;  // that it was in last
+  uint64_t units = 0;
+};
+
 struct RingSink {
   std::function<void(const wire::Violation&)> violation;
   std::function<void(std::span<const wire::Sample>)> samples;
@@ -68,6 +75,7 @@ class GuardedProcess {
   int64_t parent_pid() const { return parent_pid_; }
   ProcessCounters Counters() const;
   std::vector<OpenUnit> OpenUnits(uint64_t now_ns) const;
+  std::vector<ThreadUnits> UnitsByThread() const;
   // As of the last OpenUnits(): no unit was open, and none had been since the one before.
   bool idle() const { return idle_; }
   // Everything that is in the ring now. Returns how many records it took.

@@ -59,6 +59,8 @@ std::string_view Name(UnitReport::State state) {
       return "hangs";
     case UnitReport::State::kHungEnded:
       return "hung";
+    case UnitReport::State::kSpins:
+      return "spins";
   }
   return "";
 }
@@ -121,6 +123,9 @@ std::string ToJson(const UnitReport& report) {
   json.Field("ready_ns", report.ready_ns).Field("looked_ns", report.looked_ns);
   if (report.has_cpu) {
     json.Field("cpu_ns", report.cpu_ns).Field("blocked_ns", report.blocked_ns());
+  }
+  if (report.state == UnitReport::State::kSpins) {
+    json.Field("units", report.units).Field("usual_unit_ns", report.usual_ns);
   }
   json.Field("similarity", static_cast<double>(report.similarity_ppm) / 1e6);
   json.Field("ready_events", report.ready_events).Field("where", report.Where());

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnitReport: one unit that took too long, in words: what it was, how long it
-// took against what it may, where its thread was. Made by the collector from the
-// runtime's record and its own looks; printed, stored as a line of JSON, handed to
-// hooks. Plain data.
+// UnitReport: one unit that took too long (or many that get nowhere), in words: what it was, how
+// long it took against what it may, where its thread was. Made by the collector from the runtime's
+// record and its own looks; printed, stored as a line of JSON, handed to hooks. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +28,15 @@ struct SeenStack {
   std::vector<NamedFrame> frames;  // innermost first
 };
 
+// UnitReport::type of a spin; beside wire::kUnknown and wire::kWholeIteration.
+inline constexpr uint32_t kSpinningType = 0xfffffffd;
+
 struct UnitReport {
   enum class State {
     kEnded,
     kHangs,      // still running when reported
     kHungEnded,  // reported as hanging before
+    kSpins,      // not one unit but very many short ones (spin_watch.h)
   };
   State state = State::kEnded;
   int64_t pid = 0;
@@ -54,6 +57,8 @@ struct UnitReport {
   uint64_t threshold_ns = 0;  // of counted_ns()
   uint32_t similarity_ppm = 0;
   uint32_t ready_events = 0;      // of its iteration
+  uint64_t units = 1;             // kSpins: in wall_ns,
+  uint64_t usual_ns = 0;          // ...and what they usually take at least
   std::vector<SeenStack> stacks;  // most telling first
 
   uint64_t counted_ns() const {
@@ -65,7 +70,7 @@ struct UnitReport {
   std::string Where() const;
 };
 
-std::string_view Name(UnitReport::State state);  // "slow", "hangs", "hung"
+std::string_view Name(UnitReport::State state);  // "slow", "hangs", "hung", "spins"
 std::string_view Name(SeenStack::By by);
 std::string_view Name(wire::UnitKind kind);
 

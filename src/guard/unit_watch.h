@@ -64,6 +64,10 @@ class UnitWatch {
     bool hung = false;
   };
   Seen Take(int64_t pid, int64_t tid, wire::UnitKind kind, uint64_t begin_ns, uint64_t end_ns);
+  // The stack of a thread now, whatever it does.
+  Result<ThreadStack> StackOf(int64_t pid, int64_t tid, const ProcessImage& image) {
+    return stacks_.Take(pid, tid, image);
+  }
   void Forget(int64_t pid);
 
  private:
