@@ -191,7 +191,12 @@ struct TileWriter {
     order[at] = i;
     begins_ns[at] = tile.time_ns;
     ends_ns[at] = tile.end_ns();
-    facts[at] = {.peer = tile.peer, .kind = tile.kind, .flags = tile.flags};
+    // One by one: a tile that is put together first is copied by loads that wait for its stores.
+    Timelines::Tile& fact = facts[at];
+    fact.peer = tile.peer;
+    fact.kind = tile.kind;
+    fact.flags = tile.flags;
+    fact.cut = false;
     ++at;
   }
 };
