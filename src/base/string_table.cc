@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 
@@ -12,7 +11,6 @@ namespace culprit {
 namespace {
 
 constexpr uint32_t kEmpty = UINT32_MAX;
-constexpr size_t kChunkBytes = 64 * 1024;
 
 }  // namespace
 
@@ -21,19 +19,6 @@ size_t StringTable::Slot(std::string_view text) const {
   size_t slot = XXH3_64bits(text.data(), text.size()) & mask;
   while (slots_[slot] != kEmpty && views_[slots_[slot]] != text) slot = (slot + 1) & mask;
   return slot;
-}
-
-std::string_view StringTable::Store(std::string_view text) {
-  if (chunk_size_ - chunk_used_ < text.size()) {
-    chunk_size_ = std::max(kChunkBytes, text.size());
-    chunks_.push_back(std::make_unique<char[]>(chunk_size_));
-    chunk_used_ = 0;
-  }
-  if (text.empty()) return {};
-  char* place = chunks_.back().get() + chunk_used_;
-  std::memcpy(place, text.data(), text.size());
-  chunk_used_ += text.size();
-  return {place, text.size()};
 }
 
 void StringTable::Grow() {
@@ -47,7 +32,7 @@ StringId StringTable::Intern(std::string_view text) {
   if (slots_[slot] == kEmpty) {
     CULPRIT_CHECK(views_.size() < kEmpty);
     slots_[slot] = static_cast<uint32_t>(views_.size());
-    views_.push_back(Store(text));
+    views_.push_back(text_.Store(text));
   }
   return StringId(slots_[slot]);
 }

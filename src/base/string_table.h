@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StringTable: every distinct string once, as a dense StringId in order of
-// first appearance. The bytes live in chunks that never move, so a
-// string_view from Get() stays valid as long as the table. Strings are bytes:
-// no encoding is assumed and NUL is allowed. One thread at a time. Interning
-// costs one hash and on average one compare; 16 bytes a string plus its text.
+// first appearance. The bytes never move, so a string_view from Get() stays
+// valid as long as the table. Strings are bytes: no encoding is assumed and
+// NUL is allowed. One thread at a time. Interning costs one hash and on
+// average one compare; 24 bytes a string plus its text, which like all large
+// tables leave the heap beyond a bound (large_memory.h).
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string_view>
-#include <vector>
 
 #include "base/ids.h"
+#include "base/large_memory.h"
+#include "base/text_store.h"
 
 namespace culprit {
 
@@ -33,14 +34,11 @@ class StringTable {
 
  private:
   size_t Slot(std::string_view text) const;
-  std::string_view Store(std::string_view text);
   void Grow();
 
-  std::vector<std::string_view> views_;
-  std::vector<uint32_t> slots_;
-  std::vector<std::unique_ptr<char[]>> chunks_;
-  size_t chunk_used_ = 0;
-  size_t chunk_size_ = 0;
+  LargeVector<std::string_view> views_;
+  LargeVector<uint32_t> slots_;
+  TextStore text_;
 };
 
 }  // namespace culprit

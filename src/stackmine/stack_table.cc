@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "base/check.h"
 #include "corpus/call_forest.h"
@@ -12,23 +11,8 @@ namespace culprit::stackmine {
 namespace {
 
 constexpr FrameSymbol kNoFrame = UINT32_MAX;
-constexpr size_t kChunkBytes = 64 * 1024;
 
 }  // namespace
-
-std::string_view StackTable::Store(std::string_view name) {
-  if (chunk_room_ < name.size()) {
-    chunk_room_ = std::max(kChunkBytes, name.size());
-    chunks_.push_back(std::make_unique_for_overwrite<char[]>(chunk_room_));
-    chunk_next_ = chunks_.back().get();
-  }
-  if (name.empty()) return {};
-  std::memcpy(chunk_next_, name.data(), name.size());
-  const std::string_view stored(chunk_next_, name.size());
-  chunk_next_ += name.size();
-  chunk_room_ -= name.size();
-  return stored;
-}
 
 size_t StackTable::FrameSlot(std::string_view name, uint64_t hash) const {
   const size_t mask = frame_slots_.size() - 1;
@@ -61,7 +45,7 @@ FrameSymbol StackTable::InternFrame(const FrameRow& row) {
     CULPRIT_CHECK(frames_.size() < kNoFrame);
     symbol = static_cast<FrameSymbol>(frames_.size());
     frames_.push_back(row);
-    frames_.back().name = Store(row.name);
+    frames_.back().name = names_.Store(row.name);
   }
   return symbol;
 }
@@ -135,7 +119,7 @@ std::vector<StackIndex> StackTable::MakeCanonical() {
   const std::vector<StackIndex> order = corpus::CanonicalOrder(forest);
   std::vector<StackIndex> places(stacks_.size());
   std::vector<FrameSymbol> symbols(frames_.size(), kNoFrame);
-  std::vector<FrameRow> frames;
+  LargeVector<FrameRow> frames;
   frames.reserve(frames_.size());
   const auto take_frame = [&](FrameSymbol frame) {
     if (symbols[frame] != kNoFrame) return;

@@ -10,13 +10,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/large_memory.h"
+#include "base/text_store.h"
 #include "trace/dictionary.h"
 
 namespace culprit::stackmine {
@@ -69,7 +69,6 @@ class StackTable {
   FrameSymbol InternFrame(const FrameRow& row);
   size_t FrameSlot(std::string_view name, uint64_t hash) const;
   void IndexFrames(size_t slots);
-  std::string_view Store(std::string_view name);
   size_t Slot(StackIndex parent, FrameSymbol frame) const;
   void Index(size_t slots);
 
@@ -78,11 +77,9 @@ class StackTable {
     FrameSymbol frame = 0;
   };
 
-  std::vector<FrameRow> frames_;
-  std::vector<FrameSymbol> frame_slots_;  // where frames_ are found by their hash
-  std::vector<std::unique_ptr<char[]>> chunks_;
-  size_t chunk_room_ = 0;  // in the last one
-  char* chunk_next_ = nullptr;
+  LargeVector<FrameRow> frames_;
+  LargeVector<FrameSymbol> frame_slots_;  // where frames_ are found by their hash
+  TextStore names_;
   LargeVector<StackRow> stacks_;
   LargeVector<StackIndex> slots_;  // where stacks_ are found by their hash, or kNoStack
   size_t indexed_ = 0;             // of stacks_; the others were appended since
