@@ -144,7 +144,8 @@ void Collector::LookForSpin(Member& member, const ThreadUnits& thread, uint64_t 
   const int64_t pid = member.process->pid();
   std::optional<Spin> spin;
   if (spins_.IsFast(pid, thread, now_ns)) {
-    spin = spins_.Look(pid, thread, ReadThreadLife(pid, thread.tid), now_ns);
+    spin = spins_.Look(pid, thread, ReadThreadLife(pid, thread.tid),
+                       BytesReadByThread(pid, thread.tid), now_ns);
   }
   const bool suspect = spins_.IsSuspect(pid, thread.tid, now_ns);
   if (suspect || spin) {

@@ -8,9 +8,6 @@ namespace {
 
 constexpr uint64_t kMega = 1'000'000;
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kTenth = 100'000;
-// A type's tenth by so much: units that do their work take as long, however warm the caches.
-constexpr uint64_t kWarm = 2;
 
 // The least length of a unit such that a tenth of the time was spent in units that are
 // at most as long.
@@ -40,19 +37,11 @@ uint64_t PpmOf(uint64_t part, uint64_t whole) {
 void SpinWatch::Use(const Profile& profile) {
   watched_.clear();
   usual_ns_.assign(profile.loops.size(), 0);
-  type_usual_ns_.clear();
   std::vector<std::vector<const LatencyStats*>> of_loop(profile.loops.size());
   for (const UnitType& type : profile.types) {
-    type_usual_ns_.push_back(type.stats.QuantileNs(kTenth) / kWarm);
     if (type.loop < of_loop.size()) of_loop[type.loop].push_back(&type.stats);
   }
   for (size_t i = 0; i < of_loop.size(); ++i) usual_ns_[i] = TenthByTime(of_loop[i]);
-}
-
-bool SpinWatch::DoesWork(const wire::Sample& sample, uint32_t loop) const {
-  const bool known = sample.type < type_usual_ns_.size() && type_usual_ns_[sample.type] != 0;
-  return sample.wall_ns > usual_ns_[loop] / kShorter ||
-         (known && sample.wall_ns >= type_usual_ns_[sample.type]);
 }
 
 void SpinWatch::Add(int64_t pid, const wire::Sample& sample) {
@@ -63,7 +52,7 @@ void SpinWatch::Add(int64_t pid, const wire::Sample& sample) {
   }
   Watched& watched = found->second;
   ++watched.samples;
-  watched.usual += DoesWork(sample, watched.loop) ? 1 : 0;
+  watched.usual += sample.wall_ns > usual_ns_[watched.loop] / kShorter ? 1 : 0;
 }
 
 bool SpinWatch::IsFast(int64_t pid, const ThreadUnits& thread, uint64_t now_ns) {
@@ -102,12 +91,16 @@ bool SpinWatch::IsSuspect(int64_t pid, int64_t tid, uint64_t now_ns) const {
 }
 
 std::optional<Spin> SpinWatch::Look(int64_t pid, const ThreadUnits& thread, const ThreadLife& life,
-                                    uint64_t now_ns) {
+                                    uint64_t read_bytes, uint64_t now_ns) {
   Watched& watched = watched_[{pid, thread.tid}];
-  const Moment now = {.time_ns = now_ns, .units = thread.units, .life = life, .has_life = true};
+  const Moment now = {.time_ns = now_ns,
+                      .units = thread.units,
+                      .life = life,
+                      .has_life = true,
+                      .read_bytes = read_bytes};
   const Moment last = std::exchange(watched.last, now);
-  const bool works =
-      watched.samples >= kFewestSamples && PpmOf(watched.usual, watched.samples) > kUsualPpm;
+  const bool works = (watched.samples >= kFewestSamples && !GetsNowhere(watched)) ||
+                     now.read_bytes >= last.read_bytes + (now.units - last.units);
   if (works || !NeverSleeps(last, now) || watched.loop != thread.loop) {
     watched = {
         .last = now, .since = now, .loop = thread.loop, .quiet_until_ns = watched.quiet_until_ns};

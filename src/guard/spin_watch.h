@@ -5,10 +5,10 @@
 // is answered: the thread goes through very short units as fast as it can. A thread spins
 // when, for kSpinNs,
 //   - it never sleeps: CPU time and run delay fill kBusyPpm of the time;
-//   - of its sampled units at most kUsualPpm do the loop's work. Those do that take, for
-//     each ready event, at least 1/kShorter of what nine tenths of the loop's time in
-//     training was spent in longer units than; and those of a known type that take as
-//     long as the type does (a loop may be busy with nothing but its shortest work).
+//   - it reads less than a byte a unit, as far as the kernel counts (read, not recv);
+//   - of its sampled units at most kUsualPpm are as long as the loop's work: as 1/kShorter
+//     of that length which, in training, nine tenths of the loop's time was spent in
+//     longer units than. (Lengths are by the ready event.)
 // Each spin is told once, and a thread's next not before kQuietNs. Without calibrated types, or
 // without samples, none is.
 //
@@ -59,9 +59,10 @@ class SpinWatch {
   bool IsFast(int64_t pid, const ThreadUnits& thread, uint64_t now_ns);
   // Its samples look like a spin that was not told: its stack is worth a look.
   bool IsSuspect(int64_t pid, int64_t tid, uint64_t now_ns) const;
-  // After IsFast, with the thread's life at that time.
+  // After IsFast, with the thread's life at that time, and what it has read so far (0: not
+  // known).
   std::optional<Spin> Look(int64_t pid, const ThreadUnits& thread, const ThreadLife& life,
-                           uint64_t now_ns);
+                           uint64_t read_bytes, uint64_t now_ns);
   void Forget(int64_t pid);
 
  private:
@@ -70,6 +71,7 @@ class SpinWatch {
     uint64_t units = 0;
     ThreadLife life;
     bool has_life = false;
+    uint64_t read_bytes = 0;
   };
   struct Watched {
     Moment last;
@@ -83,10 +85,8 @@ class SpinWatch {
   using Key = std::pair<int64_t, int64_t>;
   static bool GetsNowhere(const Watched& watched);
   static bool NeverSleeps(const Moment& from, const Moment& to);
-  bool DoesWork(const wire::Sample& sample, uint32_t loop) const;
 
-  std::vector<uint64_t> usual_ns_;       // by loop; 0: not known
-  std::vector<uint64_t> type_usual_ns_;  // by type: as long as it is at least
+  std::vector<uint64_t> usual_ns_;  // by loop; 0: not known
   std::map<Key, Watched> watched_;
 };
 

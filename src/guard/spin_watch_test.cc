@@ -10,15 +10,14 @@ constexpr int64_t kPid = 10;
 constexpr int64_t kTid = 11;
 constexpr uint64_t kHalf = 500'000'000;
 constexpr uint32_t kGet = 0;   // 10 to 20 us
-constexpr uint32_t kPing = 1;  // 1 us, and seldom
-constexpr uint32_t kTick = 2;  // was never measured
+constexpr uint32_t kTail = 1;  // 300 ns after every get
 
 Profile OneLoop() {
   Profile profile;
   profile.loops.resize(1);
-  profile.types.resize(3);
+  profile.types.resize(2);
   for (uint64_t i = 0; i < 1000; ++i) profile.types[kGet].stats.Add(10'000 + 10 * i);
-  profile.types[kPing].stats.Add(1'000, 100);
+  profile.types[kTail].stats.Add(300, 1'000);
   return profile;
 }
 
@@ -36,11 +35,13 @@ class Thread {
     uint64_t unit_ns = 400;
     uint64_t samples = 100;
     uint64_t other_samples = 0;  // of kGet and its length
+    uint64_t read_bytes = 0;
   };
   std::optional<Spin> Live(const Half& half) {
     const uint64_t begin_ns = now_ns_;
     now_ns_ += kHalf;
     units_ += half.units;
+    read_bytes_ += half.read_bytes;
     life_.cpu_ns += static_cast<uint64_t>(half.cpu * kHalf);
     life_.run_delay_ns += static_cast<uint64_t>(half.delay * kHalf);
     wire::Sample sample = {};
@@ -54,7 +55,7 @@ class Thread {
     }
     const ThreadUnits thread = {.tid = kTid, .loop = 0, .units = units_};
     if (!watch_.IsFast(kPid, thread, now_ns_)) return std::nullopt;
-    return watch_.Look(kPid, thread, life_, now_ns_);
+    return watch_.Look(kPid, thread, life_, read_bytes_, now_ns_);
   }
   // How many spins are told in so many halves.
   int Live(const Half& half, int halves) {
@@ -69,6 +70,7 @@ class Thread {
   SpinWatch watch_;
   uint64_t now_ns_ = 1'000'000'000;
   uint64_t units_ = 0;
+  uint64_t read_bytes_ = 4096;
   ThreadLife life_;
 };
 
@@ -88,8 +90,8 @@ TEST(SpinWatch, TellsALoopThatTurnsThroughShortUnitsOnce) {
   EXPECT_EQ(told->cpu_ns, SpinWatch::kSpinNs);
   EXPECT_EQ(told->units, 2'000'000u);
   EXPECT_EQ(told->begin_ns + told->wall_ns, thread.now_ns());
-  // Nine tenths of the time of training were in units of 10.9 us and more.
-  EXPECT_GT(told->usual_ns, 10'000u);
+  // Nine tenths of the time of training were in units of 11 us and more.
+  EXPECT_GT(told->usual_ns, 10'500u);
   EXPECT_LT(told->usual_ns, 12'000u);
   EXPECT_EQ(thread.Live({}, 1000), 0) << "it goes on";
 }
@@ -125,8 +127,10 @@ TEST(SpinWatch, ABusyLoopThatDoesItsWorkDoesNotSpin) {
   Thread gets;
   EXPECT_EQ(gets.Live({.units = 50'000, .type = kGet, .unit_ns = 6'000}, 20), 0);
   // Nothing but the shortest work there is, faster than ever.
-  Thread pings;
-  EXPECT_EQ(pings.Live({.type = kPing, .unit_ns = 600}, 20), 0);
+  Profile profile = OneLoop();
+  profile.types.emplace_back().stats.Add(1'000, 3'000);
+  Thread pings(profile);
+  EXPECT_EQ(pings.Live({.type = 2, .unit_ns = 600}, 20), 0);
   // New work that takes as long as known work.
   Thread others;
   EXPECT_EQ(others.Live({.units = 50'000, .unit_ns = 8'000}, 20), 0);
@@ -141,8 +145,16 @@ TEST(SpinWatch, UnitsOfAKnownTypeThatStopBeforeTheirWorkSpin) {
   Thread few;
   EXPECT_EQ(few.Live({.samples = 90, .other_samples = 10}, 10), 1)
       << "a client is served now and then";
-  Thread never_measured;
-  EXPECT_EQ(never_measured.Live({.type = kTick}, 10), 1);
+  // What comes after all work now comes after none.
+  Thread tails;
+  EXPECT_EQ(tails.Live({.type = kTail, .unit_ns = 300}, 10), 1);
+}
+
+TEST(SpinWatch, WhoReadsGetsSomewhere) {
+  // Requests that training never saw, shorter than any.
+  Thread thread;
+  EXPECT_EQ(thread.Live({.units = 500'000, .read_bytes = 10'000'000}, 20), 0);
+  EXPECT_EQ(thread.Live({.units = 500'000, .read_bytes = 100'000}, 10), 1);
 }
 
 TEST(SpinWatch, ASpinThatFollowsHardWorkIsSeen) {

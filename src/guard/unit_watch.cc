@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "guard/proc_file.h"
@@ -52,6 +53,13 @@ ThreadLife ReadThreadLife(int64_t pid, int64_t tid) {
   life.cpu_ns = std::strtoull(text.value().c_str(), &rest, 10);
   life.run_delay_ns = std::strtoull(rest, nullptr, 10);
   return life;
+}
+
+uint64_t BytesReadByThread(int64_t pid, int64_t tid) {
+  constexpr std::string_view kKey = "rchar: ";
+  const auto text = ReadProcFile(ProcPath(pid, "task/" + std::to_string(tid) + "/io"));
+  if (!text.ok() || !text.value().starts_with(kKey)) return 0;
+  return std::strtoull(text.value().c_str() + kKey.size(), nullptr, 10);
 }
 
 void UnitWatch::Look(const GuardedProcess& process, const ProcessImage& image, const OpenUnit& unit,

@@ -36,6 +36,8 @@ struct ThreadLife {
   uint64_t run_delay_ns = 0;  // ready to run, but not running
 };
 ThreadLife ReadThreadLife(int64_t pid, int64_t tid);
+// In its whole life, by read() and its kind; 0 where the kernel does not count.
+uint64_t BytesReadByThread(int64_t pid, int64_t tid);
 
 struct HungUnit {
   OpenUnit unit;
