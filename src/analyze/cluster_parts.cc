@@ -87,14 +87,14 @@ void WritePatterns(const Cluster& cluster, size_t most, FrameNames& names, JsonW
 
 void WriteTraces(const stackmine::Evidence& evidence, const Metrics& metrics, size_t most,
                  JsonWriter& json) {
-  std::vector<std::pair<uint32_t, int64_t>> traces = metrics.by_trace;
+  std::vector<stackmine::TraceTime> traces(metrics.by_trace.begin(), metrics.by_trace.end());
   std::stable_sort(traces.begin(), traces.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+                   [](const auto& a, const auto& b) { return a.time_ns > b.time_ns; });
   const size_t shown = std::min(most, traces.size());
   json.Key("by_trace").BeginArray();
   for (size_t i = 0; i < shown; ++i) {
-    json.BeginArray().String(evidence.traces[traces[i].first].name);
-    json.Int(traces[i].second).EndArray();
+    json.BeginArray().String(evidence.traces[traces[i].trace].name);
+    json.Int(traces[i].time_ns).EndArray();
   }
   json.EndArray().Field("traces_left_out", traces.size() - shown);
 }

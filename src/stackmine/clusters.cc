@@ -105,7 +105,7 @@ class Owning {
   }
 
   // By label; `score` says first who tells more.
-  std::vector<Metrics> Share(const std::vector<int64_t>& score) const {
+  std::vector<LabelTime> Share(const std::vector<int64_t>& score) const {
     const Owners owners =
         FindOwners(evidence_, result_.labels, patterns_, order_, score, symbols_, counts_, jobs_);
     const StackLabels own{.wait = AsLabels(owners.wait), .run = AsLabels(owners.run)};
@@ -115,7 +115,7 @@ class Owning {
     for (NodeIndex n = 0; n < cover.own.size(); ++n) {
       if (cover.above[n] != 0) cover.own[n] = 0;
     }
-    return Measure(evidence_, own, cover, result_.clusters.size());
+    return MeasureTimes(evidence_, cover, result_.clusters.size());
   }
 
  private:
@@ -146,7 +146,7 @@ void AddOwned(const Owning& owning, MineResult& result) {
   for (const Cluster& cluster : result.clusters) {
     if (cluster.anchor) score[cluster.label] = std::min(cluster.anchor->Score(), kKeptHalf - 1);
   }
-  std::vector<Metrics> owned = owning.Share(score);
+  std::vector<LabelTime> owned = owning.Share(score);
   for (const Cluster& cluster : result.clusters) {
     const bool kept_half = owned[cluster.label].time_ns >= cluster.metrics.time_ns / 2;
     if (kept_half) score[cluster.label] += kKeptHalf;

@@ -10,13 +10,19 @@
 //             was charged to: smaller where one convoy delays many
 //   time      of the instances' time, each nanosecond once: never above total
 //
-// Percentiles are by nearest rank over the time of the instances affected.
+// Percentiles are by nearest rank over the time of the instances affected. A label
+// touches most instances of a corpus and a corpus has a thousand labels, so what is kept
+// by label and instance, and by label and trace, is in large tables (large_memory.h).
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "base/large_memory.h"
 #include "stackmine/cover.h"
 #include "stackmine/evidence.h"
 #include "waitgraph/wait_class.h"
@@ -29,6 +35,13 @@ struct Composition {
   int64_t ready_ns = 0;
   int64_t hardware_ns = 0;
   int64_t unexplained_ns = 0;  // nothing below: waker unknown, outside the area, a cycle
+};
+
+struct TraceTime {
+  uint32_t trace = 0;
+  int64_t time_ns = 0;
+
+  bool operator==(const TraceTime&) const = default;
 };
 
 struct Metrics {
@@ -49,14 +62,22 @@ struct Metrics {
   Composition below;
   std::vector<uint32_t> examples;  // instances, costliest first, of different traces if possible
   std::vector<std::pair<uint32_t, int64_t>> scenarios;  // scenario, time; costliest first
-  std::vector<std::pair<uint32_t, int64_t>> by_trace;   // trace, time; by trace
+  std::span<const TraceTime> by_trace;                  // ascending
+  std::shared_ptr<const LargeVector<TraceTime>> times;  // where by_trace is, with others'
 
   int64_t average_ns() const { return events == 0 ? 0 : cost_ns / static_cast<int64_t>(events); }
 };
 
 inline constexpr size_t kExamples = 3;
 
-// By label, `count` of them.
+// By label, `count` of them: time_ns and impact alone.
+struct LabelTime {
+  int64_t time_ns = 0;
+  uint64_t impact = 0;
+};
+std::vector<LabelTime> MeasureTimes(const Evidence& evidence, const Cover& cover, size_t count);
+
+// By label, `count` of them. The rows are read twice.
 std::vector<Metrics> Measure(const Evidence& evidence, const StackLabels& labels,
                              const Cover& cover, size_t count);
 

@@ -93,9 +93,9 @@ class Reviewer {
       if (seen[label] || traces.empty()) continue;
       const auto best =
           std::max_element(traces.begin(), traces.end(),
-                           [](const auto& a, const auto& b) { return a.second < b.second; });
-      order.push_back(best->first);
-      for (const uint32_t shown : labels_of[best->first]) seen[shown] = true;
+                           [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
+      order.push_back(best->trace);
+      for (const uint32_t shown : labels_of[best->trace]) seen[shown] = true;
     }
     return order;
   }
