@@ -355,7 +355,8 @@ std::vector<Flag> WatchFlagTable() {
            .help = "report a unit that still runs after this long",
            .default_text = "1s"},
           {.name = "--no-looks",
-           .help = "never look at a thread from outside: no ptrace, fewer stacks"},
+           .help = "never look at a thread from outside: no ptrace, fewer stacks; loops that spin "
+                   "go unseen"},
           {.name = "--for",
            .kind = ValueKind::kDuration,
            .value = "TIME",
