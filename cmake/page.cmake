@@ -16,6 +16,8 @@ function(culprit_bytes path out)
   endif()
 endfunction()
 
+# A page that is built later is seen by the next build.
+file(GLOB page_files CONFIGURE_DEPENDS ${page_script} ${page_style})
 if(EXISTS ${page_script} AND EXISTS ${page_style})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page_script} ${page_style})
 else()
