@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -133,9 +134,14 @@ void Collector::LookForSpins(const CollectorSink& sink) {
   for (auto& [pid, member] : members_) {
     if (member.used_cpu_ns < kLeastCpuNs) continue;
     const uint64_t now_ns = GuardClockNs();
+    std::set<int64_t> threads;
     for (const ThreadUnits& thread : member.process->UnitsByThread()) {
+      threads.insert(thread.tid);
       LookForSpin(member, thread, now_ns, sink);
     }
+    spins_.KeepOnly(pid, threads);
+    std::erase_if(member.spin_looks,
+                  [&](const auto& looks) { return !threads.contains(looks.first); });
   }
 }
 

@@ -126,6 +126,12 @@ std::optional<Spin> SpinWatch::Look(int64_t pid, const ThreadUnits& thread, cons
               .usual_ns = usual_ns_[thread.loop]};
 }
 
+void SpinWatch::KeepOnly(int64_t pid, const std::set<int64_t>& threads) {
+  std::erase_if(watched_, [&](const auto& entry) {
+    return entry.first.first == pid && !threads.contains(entry.first.second);
+  });
+}
+
 void SpinWatch::Forget(int64_t pid) {
   std::erase_if(watched_, [&](const auto& entry) { return entry.first.first == pid; });
 }

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,8 @@ class SpinWatch {
   std::optional<Spin> Look(int64_t pid, const ThreadUnits& thread, const ThreadLife& life,
                            uint64_t read_bytes, uint64_t now_ns);
   void Forget(int64_t pid);
+  // Forgets its threads that are not among these.
+  void KeepOnly(int64_t pid, const std::set<int64_t>& threads);
 
  private:
   struct Moment {

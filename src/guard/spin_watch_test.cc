@@ -181,6 +181,10 @@ TEST(SpinWatch, IsSuspectFromTheFirstSamplesUntilItIsTold) {
   EXPECT_TRUE(suspect());
   thread.Live({}, 6);
   EXPECT_FALSE(suspect()) << "told";
+  thread.watch().KeepOnly(kPid, {kTid, kTid + 1});
+  EXPECT_EQ(thread.Live({}, 10), 0) << "still told";
+  thread.watch().KeepOnly(kPid, {});
+  EXPECT_EQ(thread.Live({}, 10), 1) << "a new thread of its number";
   thread.watch().Forget(kPid);
   EXPECT_EQ(thread.Live({}, 10), 1) << "another of the same number";
 }
