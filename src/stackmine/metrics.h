@@ -70,11 +70,11 @@ struct Metrics {
 
 inline constexpr size_t kExamples = 3;
 
-// By label, `count` of them: time_ns and impact alone.
 struct LabelTime {
   int64_t time_ns = 0;
   uint64_t impact = 0;
 };
+// By label, `count` of them: what Measure says of these two, and nothing is kept by instance.
 std::vector<LabelTime> MeasureTimes(const Evidence& evidence, const Cover& cover, size_t count);
 
 // By label, `count` of them. The rows are read twice.
