@@ -103,6 +103,7 @@ void SetConstants(engine& skeleton, const EngineOptions& options) {
   constants.unwind_tables = options.unwind_tables ? 1 : 0;
   constants.unwind_compare = options.compare_stacks ? 1 : 0;
   constants.remember_stacks = options.remember_stacks ? 1 : 0;
+  constants.prove_chains = options.prove_chains ? 1 : 0;
   constants.irq_range_count =
       static_cast<uint32_t>(std::min<size_t>(options.irq_entries.size(), kMaxIrqRanges));
   for (uint32_t i = 0; i < constants.irq_range_count; ++i) {
@@ -136,6 +137,12 @@ uint32_t RememberedParts(uint32_t cpus) {
   return std::bit_floor(std::clamp<uint32_t>(kEntries / cpus, 32, 256));
 }
 
+// And for proven lists of callers.
+uint32_t ProvenChains(uint32_t cpus) {
+  constexpr uint32_t kEntries = 1 << 15;
+  return std::bit_floor(std::clamp<uint32_t>(kEntries / cpus, 512, 4096));
+}
+
 void SizeMaps(engine& skeleton, const EngineOptions& options) {
   const auto cpus = static_cast<uint32_t>(std::max(libbpf_num_possible_cpus(), 1));
   const uint32_t remembered = options.unwind_tables ? RememberedStacks(cpus) : 1;
@@ -149,6 +156,9 @@ void SizeMaps(engine& skeleton, const EngineOptions& options) {
   const uint32_t parts = options.unwind_tables ? RememberedParts(cpus) : 1;
   skeleton.rodata->callers_mask = parts - 1;
   bpf_map__set_max_entries(skeleton.maps.remembered_callers, parts * cpus * kRuleDesks);
+  const uint32_t chains = options.unwind_tables ? ProvenChains(cpus) : 1;
+  skeleton.rodata->chain_mask = chains - 1;
+  bpf_map__set_max_entries(skeleton.maps.proven_chains, chains * cpus * kRuleDesks);
   bpf_map__set_max_entries(skeleton.maps.ring, static_cast<uint32_t>(options.ring_bytes));
   bpf_map__set_max_entries(skeleton.maps.call_counts,
                            options.count_calls ? CountedKinds(static_cast<int>(cpus)) : 1);
@@ -459,6 +469,7 @@ UnwindCounters BpfEngine::ReadUnwindCounters() const {
     total.asked += each.asked;
     total.recalled += each.recalled;
     total.joined += each.joined;
+    total.proven += each.proven;
     total.same += each.same;
     total.no_caller += each.no_caller;
     total.cut_short += each.cut_short;

@@ -38,6 +38,7 @@ struct EngineOptions {
   bool unwind_tables = true;    // else user stacks are walked by frame pointers
   bool compare_stacks = false;  // by both, and counted: for tests
   bool remember_stacks = true;  // else each is walked anew: for measuring
+  bool prove_chains = true;     // else frame pointers are not relied on where tables are: for tests
   bool direct_reads = true;     // of the kernel's stacks, where it can; else by calls: for tests
 };
 

@@ -309,6 +309,7 @@ void BpfRecorder::FillTail(const Cost& cost) {
   set("unwind.complete", walks.complete);
   set("unwind.recalled", walks.recalled);
   set("unwind.callers_recalled", walks.joined);
+  set("unwind.proven", walks.proven);
   set("unwind.kernel_recalled", counters.total.recalled);
   set("unwind.by_frame_pointers", walks.unlisted);
   set("unwind.frames", walks.frames);

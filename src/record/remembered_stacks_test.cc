@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stacks that the kernel programs remember against those that they walk: of processes
+// Stacks that the kernel programs remember, or find by frame pointers that they have
+// proven, against those that they walk: of processes
 // that pass a byte to and fro, that come to one place on several paths, or that are
 // busy deep down, both ways of recording must name the same places. Needs root and a
 // kernel with BTF; skipped elsewhere.
@@ -122,6 +123,7 @@ struct Places {
 
 struct Way {
   bool remember = true;
+  bool prove = false;  // what frame pointers say
   bool direct_reads = false;
   int64_t sample_period_ns = 0;
 };
@@ -134,6 +136,7 @@ Places Record(const Players& players, const Way& way) {
                                        .engine = {.blocks = false,
                                                   .sample_period_ns = way.sample_period_ns,
                                                   .remember_stacks = way.remember,
+                                                  .prove_chains = way.prove,
                                                   .direct_reads = way.direct_reads}};
   Result<std::unique_ptr<BpfRecording>> made = BpfRecording::Prepare(options, 0, kept);
   EXPECT_TRUE(made.ok()) << made.error().ToString();
@@ -280,6 +283,45 @@ TEST_F(RememberedStacks, ThatAreOnlyTheOuterPartAreThoseOfAWalk) {
   EXPECT_GT(remembered.walks.joined * 2, remembered.walks.walked);
   EXPECT_EQ(Frequent(remembered.samples, remembered.sample_count).size(), 2u);
   EXPECT_EQ(Frequent(remembered.samples, remembered.sample_count),
+            Frequent(walked.samples, walked.sample_count));
+}
+
+// Whether frame pointers are kept from here to the start of the process.
+#if defined(__aarch64__)
+constexpr bool kKeepsFramePointers = true;
+#else
+constexpr bool kKeepsFramePointers = false;
+#endif
+
+void ExpectMostAreProven(const UnwindCounters& walks) {
+  if (kKeepsFramePointers) {
+    EXPECT_GT(walks.proven * 10, walks.walked * 8);
+  }
+  EXPECT_GE(walks.complete * 100, walks.walked * 99);
+}
+
+TEST_F(RememberedStacks, ByProvenFramePointersAreThoseOfAWalk) {
+  const Players players(&NapOnEveryPath);
+  const Places walked = Record(players, {.remember = false, .prove = true});
+  const Places proven = Record(players, {.prove = true});
+  ASSERT_GT(walked.count, 500u);
+  ASSERT_GT(proven.count, 500u);
+  EXPECT_EQ(walked.walks.proven, 0u);
+  ExpectMostAreProven(proven.walks);
+  EXPECT_EQ(Frequent(proven.waits, proven.count).size(), 6u);
+  EXPECT_EQ(Frequent(proven.waits, proven.count), Frequent(walked.waits, walked.count));
+}
+
+// A leaf is in another place each time, and has no frame.
+TEST_F(RememberedStacks, ByProvenFramePointersAreThoseOfAWalkBelowAnyLeaf) {
+  const Players players(&CountOnTwoPaths);
+  const Places walked = Record(players, {.remember = false, .sample_period_ns = 500'000});
+  const Places proven = Record(players, {.prove = true, .sample_period_ns = 500'000});
+  ASSERT_GT(walked.sample_count, 100u);
+  ASSERT_GT(proven.sample_count, 100u);
+  ExpectMostAreProven(proven.walks);
+  EXPECT_EQ(Frequent(proven.samples, proven.sample_count).size(), 2u);
+  EXPECT_EQ(Frequent(proven.samples, proven.sample_count),
             Frequent(walked.samples, walked.sample_count));
 }
 

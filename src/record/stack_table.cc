@@ -131,8 +131,8 @@ void StackTable::Define(uint64_t id, int64_t pid, std::span<const uint64_t> addr
   if (definitions_.size() >= kMaxStacks) {
     definitions_.clear();
     spaces_.clear();
-    known_.clear();
-    judged_.clear();
+    known_.Clear();
+    judged_.Clear();
   }
   const auto [it, is_new] = definitions_.try_emplace(id);
   if (!is_new) return;
@@ -158,8 +158,8 @@ const StackTable::Definition* StackTable::Find(uint64_t id) {
 
 StackId StackTable::Stack(uint64_t user_id, uint64_t kernel_id) {
   if (user_id == 0 && kernel_id == 0) return {};
-  const auto it = known_.find({user_id, kernel_id});
-  if (it != known_.end()) return it->second;
+  const Key key = {user_id, kernel_id};
+  if (const StackId* known = known_.Find(key)) return *known;
   const Definition* user = Find(user_id);
   const Definition* kernel = Find(kernel_id);
   StackId stack = user != nullptr ? user->user : StackId();
@@ -168,7 +168,7 @@ StackId StackTable::Stack(uint64_t user_id, uint64_t kernel_id) {
   }
   // What is not defined yet may be told later.
   const bool all = (user != nullptr || user_id == 0) && (kernel != nullptr || kernel_id == 0);
-  if (all) known_[{user_id, kernel_id}] = stack;
+  if (all) *known_.Insert(key).first = stack;
   return stack;
 }
 
@@ -194,12 +194,11 @@ import_::PerfWaker StackTable::Waker(uint64_t user_id, uint64_t kernel_id, bool 
       .user = user_id,
       .kernel = kernel_id,
       .flags = (hard_irq ? kHardInterruptFlag : 0) | (soft_irq ? import_::kSoftInterruptFlag : 0)};
-  const auto it = judged_.find(key);
-  if (it != judged_.end()) return it->second;
+  if (const import_::PerfWaker* known = judged_.Find(key)) return *known;
   const uint64_t undefined = counts_.undefined;
   const import_::PerfWaker waker = Judge(key);
   // What is not defined yet may be told later.
-  if (counts_.undefined == undefined) judged_.emplace(key, waker);
+  if (counts_.undefined == undefined) *judged_.Insert(key).first = waker;
   return waker;
 }
 

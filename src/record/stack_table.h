@@ -99,8 +99,8 @@ class StackTable {
   symbol::KernelSymbols kernel_;
   std::unordered_map<uint64_t, Definition> definitions_;
   std::unordered_map<int64_t, Space> spaces_;
-  std::unordered_map<Key, trace::StackId, KeyHash> known_;
-  std::unordered_map<Key, import_::PerfWaker, KeyHash> judged_;
+  FlatMap<Key, trace::StackId, KeyHash> known_;
+  FlatMap<Key, import_::PerfWaker, KeyHash> judged_;
   std::string chain_;
   StackCounts counts_;
 };

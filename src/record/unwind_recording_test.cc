@@ -131,7 +131,7 @@ static volatile unsigned long sink = 1;
 static void Nap() { const timespec t = {0, 300000}; nanosleep(&t, nullptr); }
 static void Spin() { for (int i = 0; i < 300000; ++i) sink = sink * 31 + 7; }
 __attribute__((noinline)) void Bottom() { Nap(); Spin(); sink = sink + 1; }
-__attribute__((noinline)) void Large() {
+__attribute__((noinline)) LARGE void Large() {
   volatile char room[20000]; room[sink % 20000] = 1; Bottom(); sink = sink + room[sink % 20000];
 }
 __attribute__((noinline)) void Moving(unsigned long bytes) {
@@ -163,12 +163,13 @@ size_t CountOf(const std::string& text, std::string_view part) {
   return count;
 }
 
-TEST(UnwindRecording, WithoutFramePointersStacksAreComplete) {
-  SKIP_IF_IT_CANNOT_WALK();
+// Records the program, compiled so; how many of its stacks were found by frame pointers
+// that are proven.
+void ExpectStacksAreComplete(const std::string& flags, uint64_t& proven) {
   const symbol::TestBinary folder;
   folder.Write("p.cc", kProgram);
-  if (!folder.Works("c++ -std=c++20 -g -O1 -fomit-frame-pointer -fno-optimize-sibling-calls "
-                    "-pthread p.cc -o p")) {
+  if (!folder.Works("c++ -std=c++20 -g -O1 " + flags +
+                    " -fno-optimize-sibling-calls -pthread p.cc -o p")) {
     GTEST_SKIP() << "no compiler";
   }
   const std::string path = folder.Path("t.ctrace");
@@ -198,19 +199,42 @@ TEST(UnwindRecording, WithoutFramePointersStacksAreComplete) {
     whole += is_whole ? 1 : 0;
     if (!is_whole && first_wrong.empty()) first_wrong = stack;
   }
-  RecordProperty("planted", static_cast<int>(planted));
-  RecordProperty("whole", static_cast<int>(whole));
   EXPECT_GE(planted, 250u);
   EXPECT_GE(whole * 100, planted * 99) << first_wrong;
   EXPECT_GE(in_handler, 140u);
   const auto& properties = trace.value().metadata.properties;
   const uint64_t walked = std::stoull(properties.at("unwind.stacks"));
   const uint64_t complete = std::stoull(properties.at("unwind.complete"));
-  RecordProperty("walked", static_cast<int>(walked));
-  RecordProperty("complete", static_cast<int>(complete));
   EXPECT_GE(walked, planted);
   EXPECT_GE(complete * 100, walked * 99);
   EXPECT_GT(std::stoull(properties.at("unwind.table_bytes")), 0u);
+  proven = std::stoull(properties.at("unwind.proven"));
+}
+
+TEST(UnwindRecording, WithoutFramePointersStacksAreComplete) {
+  SKIP_IF_IT_CANNOT_WALK();
+  uint64_t proven = 0;
+  ExpectStacksAreComplete("-fomit-frame-pointer -DLARGE=", proven);
+}
+
+// Most stacks are found by frame pointers, once these are proven.
+TEST(UnwindRecording, WithFramePointersStacksAreComplete) {
+  SKIP_IF_IT_CANNOT_WALK();
+  uint64_t proven = 0;
+  ExpectStacksAreComplete("-fno-omit-frame-pointer -DLARGE=", proven);
+#if defined(__aarch64__)
+  EXPECT_GT(proven, 200u);
+#endif
+}
+
+// One function within every stack has none: what its callee's frame pointer leads to is
+// its caller's caller.
+TEST(UnwindRecording, WithAFunctionWithoutFramePointerStacksAreComplete) {
+  SKIP_IF_IT_CANNOT_WALK();
+  uint64_t proven = 0;
+  ExpectStacksAreComplete(
+      "-fno-omit-frame-pointer -DLARGE='__attribute__((optimize(\"omit-frame-pointer\")))'",
+      proven);
 }
 
 // Its stack is not the walker's but that of the recorder, from the thread's memory.

@@ -164,6 +164,14 @@ static __always_inline void fill_head(struct RecordHead *head, uint8_t type, uin
   head->cpu = bpf_get_smp_processor_id();
 }
 
+// The hash of a stack grows with its frames, from the leaf on.
+static __always_inline uint64_t first_hash(uint64_t seed) { return seed + 0x9e3779b97f4a7c15ull; }
+
+static __always_inline uint64_t add_frame(uint64_t hash, uint64_t address) {
+  hash = (hash ^ address) * 0xff51afd7ed558ccdull;
+  return hash ^ hash >> 32;
+}
+
 static __always_inline bool is_within_recording(uint64_t now) {
   return now >= policy.begin_ns && now < policy.end_ns;
 }

@@ -41,7 +41,8 @@ struct RememberedStack {
   uint8_t complete;
   uint8_t uses_frame_pointer;  // as it was in the register
   uint8_t uses_link_register;
-  uint8_t pad[5];
+  uint8_t by_rule;  // complete, because a table says so
+  uint8_t pad[4];
   struct RememberedWord words[kRememberedWords];
 };
 

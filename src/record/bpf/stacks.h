@@ -5,8 +5,8 @@
 // is bounded, what falls out of it is told again. 0 is no stack.
 //
 // capture_user_stack is the one place that knows how user frames are found: by
-// unwind tables (unwind.h) or, of processes not known yet, by frame pointers, as
-// the kernel does it.
+// frame pointers that are known to be right (proven_chains.h), by unwind tables
+// (unwind.h) or, of processes not known yet, by frame pointers, as the kernel does it.
 //
 // A program that can be interrupted by another one must not share its scratch
 // area: each passes its own slot.
@@ -59,23 +59,12 @@ static __noinline uint32_t frames_of_interrupt(struct StackRecord *stack, uint32
   return count;
 }
 
-// `told`: the recorder has surely heard of it.
-static __noinline uint64_t name_stack(struct StackRecord *stack, uint32_t count, uint64_t seed,
-                                      uint32_t tgid, bool *told) {
-  if (!stack) return 0;
+// Tells the recorder of a stack, unless it has heard of it; true: it has now.
+static __noinline bool tell_stack(struct StackRecord *stack, uint32_t count, uint64_t id,
+                                  uint32_t tgid) {
+  if (!stack) return false;
   if (count > kMaxStackFrames) count = kMaxStackFrames;
-  uint64_t id = seed + 0x9e3779b97f4a7c15ull;
-  for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
-    if (i >= count) break;
-    id = (id ^ stack->addresses[i]) * 0xff51afd7ed558ccdull;
-    id ^= id >> 32;
-  }
-  if (id == 0) id = 1;
-  count_stack();
-  if (bpf_map_lookup_elem(&told_stacks, &id)) {
-    *told = true;
-    return id;
-  }
+  if (bpf_map_lookup_elem(&told_stacks, &id)) return true;
   fill_head(&stack->head, kStackRecord, clock_ns(), (uint32_t)bpf_get_current_pid_tgid());
   stack->id = id;
   stack->tgid = tgid;
@@ -85,12 +74,26 @@ static __noinline uint64_t name_stack(struct StackRecord *stack, uint32_t count,
   asm volatile("%0 &= 0x7ff" : "+r"(bytes));
   if (bytes > sizeof(struct StackRecord)) bytes = sizeof(struct StackRecord);
   // Only what was really told counts as told.
-  if (put(stack, bytes)) {
-    const uint8_t member = 1;
-    bpf_map_update_elem(&told_stacks, &id, &member, BPF_ANY);
-    count_new_stack();
-    *told = true;
+  if (!put(stack, bytes)) return false;
+  const uint8_t member = 1;
+  bpf_map_update_elem(&told_stacks, &id, &member, BPF_ANY);
+  count_new_stack();
+  return true;
+}
+
+// `told`: the recorder has surely heard of it.
+static __noinline uint64_t name_stack(struct StackRecord *stack, uint32_t count, uint64_t seed,
+                                      uint32_t tgid, bool *told) {
+  if (!stack) return 0;
+  if (count > kMaxStackFrames) count = kMaxStackFrames;
+  uint64_t id = first_hash(seed);
+  for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
+    if (i >= count) break;
+    id = add_frame(id, stack->addresses[i]);
   }
+  if (id == 0) id = 1;
+  count_stack();
+  *told = tell_stack(stack, count, id, tgid);
   return id;
 }
 
@@ -222,48 +225,93 @@ static __always_inline uint64_t name_user_stack(struct StackRecord *stack, uint3
   return name_stack(stack, count, user_seed(task), task->tgid, told);
 }
 
-// Of the current thread, which must not be a kernel thread.
-static __always_inline uint64_t capture_user_stack(void *ctx, uint32_t slot) {
-  struct StackRecord *stack = scratch_of(slot);
-  bool told = false;
-  if (!stack || !policy.user_stacks) return 0;
-  uint32_t count = unwind_tables ? walk_user_stack_anywhere(stack, desk_of(slot)) : 0;
+// The stack of proven frame pointers (proven_chains.h); 0: there is none, and `chain` is
+// to be judged.
+static __always_inline uint64_t stack_of_chain(struct StackRecord *stack, struct Chain *chain) {
+  if (!remember_stacks || !prove_chains || !find_chain(stack, chain)) return 0;
+  const uint64_t id = chain->id;
+  struct ProvenChain *proven = chain_at(chain->key, chain->desk);
+  if (!proven || proven->key != chain->key) return 0;
+  count_stack();
+  struct UnwindCounters *counters = count_walk(chain->count, 1, proven->guesses);
+  if (counters) counters->proven += 1;
+  if (proven->told != id && tell_stack(stack, chain->count, id, bpf_get_current_task_btf()->tgid)) {
+    proven->told = id;
+  }
+  return id;
+}
+
+static __always_inline uint64_t walk_anywhere(void *ctx, uint32_t slot, struct StackRecord *stack,
+                                              struct WalkEnd *end, bool *told) {
+  uint32_t count = unwind_tables ? walk_user_stack_anywhere(stack, end, desk_of(slot)) : 0;
   if (!count) {
     count = frames_by_pointers(ctx, stack);
   } else if (unwind_compare) {
     struct StackRecord *other = scratch_of(slot + kScratchSlots);
     if (other) compare_stacks(stack, count, other, frames_by_pointers(ctx, other));
   }
-  return name_user_stack(stack, count, bpf_get_current_task_btf(), &told);
+  return name_user_stack(stack, count, bpf_get_current_task_btf(), told);
 }
 
-// The same where threads come again and again.
-static __always_inline uint64_t recall_user_stack(void *ctx, uint32_t slot) {
+static __always_inline bool is_walked_by_tables(void) { return unwind_tables && !unwind_compare; }
+
+// Of the current thread, which must not be a kernel thread.
+static __always_inline uint64_t capture_user_stack(void *ctx, uint32_t slot) {
+  struct StackRecord *stack = scratch_of(slot);
+  struct Chain chain = {.desk = desk_of(slot)};
+  struct WalkEnd end = {};
+  bool told = false;
+  if (!stack || !policy.user_stacks) return 0;
+  uint64_t id = is_walked_by_tables() ? stack_of_chain(stack, &chain) : 0;
+  if (id) return id;
+  id = walk_anywhere(ctx, slot, stack, &end, &told);
+  judge_chain(&chain, id, told, &end);
+  return id;
+}
+
+// The same by what is remembered of the place where the thread is.
+static __always_inline uint64_t recall_place(void *ctx, uint32_t slot, struct StackRecord *stack,
+                                             struct WalkEnd *end, bool *told) {
   struct task_struct *task = bpf_get_current_task_btf();
   const uint32_t tgid = task->tgid;
-  if (!remember_stacks || !unwind_tables || unwind_compare || !policy.user_stacks) {
-    return capture_user_stack(ctx, slot);
-  }
   const struct UnwindProcess *process = bpf_map_lookup_elem(&unwind_processes, &tgid);
-  if (!process || !process->count) return capture_user_stack(ctx, slot);
+  if (!process || !process->count) return walk_anywhere(ctx, slot, stack, end, told);
   const uint32_t version = process->version;
   const struct UserRegisters registers = user_registers(task);
   const uint64_t seed = user_seed(task);
   const uint32_t desk = desk_of(slot);
   bool stands = false;
   struct RememberedStack *memory = find_remembered(&registers, seed, version, desk, &stands);
-  struct StackRecord *stack = scratch_of(slot);
-  if (!memory || !stack) return 0;
+  if (!memory) return 0;
+  uint64_t id = memory->id;
   if (stands) {
     count_stack();
-    count_walk(memory->frames, memory->complete, memory->guesses, 1);
-    return memory->id;
+    struct UnwindCounters *counters = count_walk(memory->frames, memory->complete, memory->guesses);
+    if (counters) counters->recalled += 1;
+    *told = true;
+  } else {
+    begin_to_remember(memory, &registers, seed, version);
+    const uint32_t count = walk_user_stack(stack, memory, desk);
+    id = name_user_stack(stack, count, task, told);
+    if (*told && memory->count <= kRememberedWords) memory->id = id;
   }
-  begin_to_remember(memory, &registers, seed, version);
+  end->by_rule = memory->by_rule;
+  end->guesses = memory->guesses;
+  return id;
+}
+
+// The same where threads come again and again.
+static __always_inline uint64_t recall_user_stack(void *ctx, uint32_t slot) {
+  if (!remember_stacks || !is_walked_by_tables()) return capture_user_stack(ctx, slot);
+  struct StackRecord *stack = scratch_of(slot);
+  struct Chain chain = {.desk = desk_of(slot)};
+  struct WalkEnd end = {};
   bool told = false;
-  const uint32_t count = walk_user_stack(stack, memory, desk);
-  const uint64_t id = name_user_stack(stack, count, task, &told);
-  if (told && memory->count <= kRememberedWords) memory->id = id;
+  if (!stack || !policy.user_stacks) return 0;
+  uint64_t id = stack_of_chain(stack, &chain);
+  if (id) return id;
+  id = recall_place(ctx, slot, stack, &end, &told);
+  judge_chain(&chain, id, told, &end);
   return id;
 }
 

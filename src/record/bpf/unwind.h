@@ -101,7 +101,8 @@ struct UnwindState {
   uint32_t desk;
   uint32_t part;        // which entry of remembered_callers it is, from 1 on; 0: none yet
   uint32_t part_first;  // the frame with which that begins
-  uint32_t pad;
+  uint8_t by_rule;      // complete, because a table says that the frame has no caller
+  uint8_t pad[3];
 };
 
 // ---- asking -----------------------------------------------------------------
@@ -377,6 +378,7 @@ __noinline int step_to_caller(struct UnwindState *state, struct RememberedStack 
   if (!rule || rule->cfa == kCfaUnknown) return step_by_frame_pointer(state, memory);
   if (rule->return_place == kPlaceEnd) {
     state->complete = 1;
+    state->by_rule = 1;
     return 0;
   }
   if (!state->has_stack_pointer && needs_stack_pointer(rule)) {
@@ -385,6 +387,23 @@ __noinline int step_to_caller(struct UnwindState *state, struct RememberedStack 
   if (rule->cfa == kCfaSignal) return step_out_of_signal(state, memory);
   state->has_stack_pointer = 1;
   return step_by_rule(state, rule, memory);
+}
+
+// Equal addresses mean different code in another process, and after exec.
+static __always_inline uint64_t user_seed(struct task_struct *task) {
+  return ((uint64_t)task->tgid << 32) ^ task->self_exec_id;
+}
+
+static __always_inline void begin_walk(struct UnwindState *state,
+                                       const struct UnwindProcess *process,
+                                       const struct UserRegisters *registers) {
+  state->first = process->first;
+  state->count = process->count;
+  state->version = process->version;
+  state->program_counter = registers->program_counter;
+  state->stack_pointer = registers->stack_pointer;
+  state->frame_pointer = registers->frame_pointer;
+  state->link_register = registers->link_register;
 }
 
 // ---- lives ------------------------------------------------------------------

@@ -77,9 +77,9 @@ struct UnwindRange {
 struct UnwindProcess {
   uint32_t first;
   uint32_t count;
-  uint64_t ask_after_ns;  // not before this time does the walker ask about it again
-  uint32_t version;       // of the list: another for every list ever made
-  uint32_t pad;
+  uint64_t ask_after_ns;    // not before this time does the walker ask about it again
+  uint32_t version;         // of the list: another for every list ever made
+  uint32_t chain_failures;  // stacks in a row whose frame pointers were of no use
 };
 
 // The walker asks for a process to be looked at: it has no ranges, or code was met
@@ -99,6 +99,7 @@ struct UnwindCounters {
   uint64_t asked;     // requests
   uint64_t recalled;  // of those walked: found where they were found before (remembered.h)
   uint64_t joined;    // of those walked: the outer part was (remembered_callers.h)
+  uint64_t proven;    // of those walked: by frame pointers that are right (proven_chains.h)
   // Only when asked to compare: against the kernel's walk by frame pointers.
   uint64_t same;
   uint64_t no_caller;  // frame pointers miss the leaf's caller, else the same

@@ -6,23 +6,19 @@
 #ifndef CULPRIT_RECORD_BPF_USER_WALK_H_
 #define CULPRIT_RECORD_BPF_USER_WALK_H_
 
+#include "proven_chains.h"
 #include "unwind.h"
 
-static __always_inline void count_walk(uint32_t frames, uint32_t complete, uint32_t guesses,
-                                       uint32_t recalled) {
+static __always_inline struct UnwindCounters *count_walk(uint32_t frames, uint32_t complete,
+                                                         uint32_t guesses) {
   const uint32_t zero = 0;
   struct UnwindCounters *counters = bpf_map_lookup_elem(&unwind_counters, &zero);
-  if (!counters) return;
+  if (!counters) return 0;
   counters->walked += 1;
   counters->complete += complete;
   counters->frames += frames;
   counters->guessed += guesses;
-  counters->recalled += recalled;
-}
-
-// Equal addresses mean different code in another process, and after exec.
-static __always_inline uint64_t user_seed(struct task_struct *task) {
-  return ((uint64_t)task->tgid << 32) ^ task->self_exec_id;
+  return counters;
 }
 
 static __always_inline const struct UnwindProcess *tables_of(uint32_t tgid) {
@@ -31,18 +27,6 @@ static __always_inline const struct UnwindProcess *tables_of(uint32_t tgid) {
   COUNT_UNWIND(unlisted, 1);
   ask_about_process(tgid);
   return 0;
-}
-
-static __always_inline void begin_walk(struct UnwindState *state,
-                                       const struct UnwindProcess *process,
-                                       const struct UserRegisters *registers) {
-  state->first = process->first;
-  state->count = process->count;
-  state->version = process->version;
-  state->program_counter = registers->program_counter;
-  state->stack_pointer = registers->stack_pointer;
-  state->frame_pointer = registers->frame_pointer;
-  state->link_register = registers->link_register;
 }
 
 // The number of frames of the current thread's user stack; 0: nothing is known of
@@ -66,7 +50,8 @@ __noinline int walk_user_stack(struct StackRecord *stack, struct RememberedStack
   memory->frames = count;
   memory->guesses = state.guesses;
   memory->complete = state.complete;
-  count_walk(count, state.complete, state.guesses, 0);
+  memory->by_rule = state.by_rule;
+  count_walk(count, state.complete, state.guesses);
   return count;
 }
 
@@ -106,6 +91,7 @@ __noinline int use_part(struct StackRecord *stack, struct UnwindState *state, ui
   if (!part) return count;
   if (stands) {
     state->complete = part->stack.complete;
+    state->by_rule = part->stack.by_rule;
     return append_part(stack, part, count);
   }
   const uint32_t frames = count - state->part_first;
@@ -113,15 +99,17 @@ __noinline int use_part(struct StackRecord *stack, struct UnwindState *state, ui
       part->stack.count <= kRememberedWords) {
     keep_part(part, stack, state->part_first, frames);
     part->stack.complete = state->complete;
+    part->stack.by_rule = state->by_rule;
     part->stack.id = 1;
   }
   return count;
 }
 
 // The same of a thread that can be anywhere.
-__noinline int walk_user_stack_anywhere(struct StackRecord *stack, uint32_t desk) {
+__noinline int walk_user_stack_anywhere(struct StackRecord *stack, struct WalkEnd *end,
+                                        uint32_t desk) {
   struct task_struct *task = bpf_get_current_task_btf();
-  if (!stack) return 0;
+  if (!stack || !end) return 0;
   struct UnwindState state = {
       .tgid = task->tgid, .desk = desk, .exact = 1, .trusted = 1, .has_stack_pointer = 1};
   const struct UnwindProcess *process = tables_of(state.tgid);
@@ -145,7 +133,9 @@ __noinline int walk_user_stack_anywhere(struct StackRecord *stack, uint32_t desk
   COUNT_UNWIND(joined, stands);
   count = use_part(stack, &state, count, stands);
   if (count > kMaxStackFrames) count = kMaxStackFrames;
-  count_walk(count, state.complete, state.guesses, 0);
+  end->by_rule = state.by_rule;
+  end->guesses = state.guesses;
+  count_walk(count, state.complete, state.guesses);
   return count;
 }
 
