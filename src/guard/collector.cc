@@ -124,7 +124,7 @@ bool Collector::KeepPace() {
     program_cpus_ = static_cast<double>(used_ns) / static_cast<double>(now_ns - clocks_read_ns_);
     clocks_read_ns_ = now_ns;
   }
-  pause_ns_ = pace_.Next(now_ns, ThreadCpuNs(), program_cpus_);
+  pause_ns_ = pace_.Next(now_ns, ThreadCpuNs(), naming_cpu_ns_, program_cpus_);
   return read_clocks;
 }
 
@@ -161,7 +161,7 @@ void Collector::LookForSpin(Member& member, const ThreadUnits& thread, uint64_t 
       looks.push_back({.time_ns = now_ns, .stack = std::move(stack).value()});
     }
   }
-  if (spin && sink.report) sink.report(MakeReport(member, *spin));
+  if (spin) Send(MakeReport(member, *spin), sink);
   if (!suspect) member.spin_looks.erase(thread.tid);
 }
 
@@ -190,7 +190,7 @@ void Collector::Retire(int64_t pid) {
 bool Collector::PollMember(Member& member, const CollectorSink& sink, uint64_t now_ns) {
   if (options_.watch) {
     for (const HungUnit& hung : watch_.Round(*member.process, *member.image, now_ns)) {
-      if (sink.report) sink.report(MakeReport(member, hung));
+      Send(MakeReport(member, hung), sink);
     }
     member.idle_rounds = member.process->idle() ? member.idle_rounds + 1 : 0;
   }
@@ -233,9 +233,16 @@ void Collector::Take(Member& member, const wire::Violation& violation, const Col
   const bool known = report.state == UnitReport::State::kHungEnded;
   if (!known && report.counted_ns() <= report.threshold_ns) {
     ++past_.withdrawn;
-  } else if (sink.report) {
-    sink.report(report);
+  } else {
+    Send(report, sink);
   }
+}
+
+void Collector::Send(const UnitReport& report, const CollectorSink& sink) {
+  if (!sink.report) return;
+  const uint64_t begin_ns = ThreadCpuNs();
+  sink.report(report);
+  naming_cpu_ns_ += ThreadCpuNs() - begin_ns;
 }
 
 // The end of a unit that a guard told of while it ran: with the stack of then.
@@ -312,6 +319,7 @@ void Collector::FillNearest(const OpenUnit& unit, UnitReport& report) const {
 
 SeenStack Collector::Named(Member& member, SeenStack::By by, const std::vector<uint64_t>& addresses,
                            bool first_is_place) {
+  const uint64_t begin_ns = ThreadCpuNs();
   const bool unknown = std::any_of(addresses.begin(), addresses.end(), [&](uint64_t address) {
     return member.image->Find(address) == nullptr;
   });
@@ -319,6 +327,7 @@ SeenStack Collector::Named(Member& member, SeenStack::By by, const std::vector<u
   SeenStack stack;
   stack.by = by;
   stack.frames = NameFrames(addresses, first_is_place, *member.image, symbolizer_);
+  naming_cpu_ns_ += ThreadCpuNs() - begin_ns;
   return stack;
 }
 

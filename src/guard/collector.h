@@ -34,8 +34,8 @@
 namespace culprit::guard {
 
 struct CollectorOptions {
-  bool watch = true;            // look at units that run too long, and at loops that spin
-  uint64_t budget_ppm = 5'000;  // of the CPU time of the processes, for the rounds; 0: no bound
+  bool watch = true;             // look at units that run too long, and at loops that spin
+  uint64_t budget_ppm = 10'000;  // of the CPU time of the processes, for the rounds; 0: no bound
   WatchOptions hang = {};
 };
 
@@ -111,6 +111,7 @@ class Collector {
   static void Renew(Member& member);
   void Retire(int64_t pid);
   void Take(Member& member, const wire::Violation& violation, const CollectorSink& sink);
+  void Send(const UnitReport& report, const CollectorSink& sink);
   static wire::Violation WithStack(Member& member, const wire::Violation& end);
   void SettleRunning(Member& member, const CollectorSink& sink, uint64_t now_ns);
   // False: it ended.
@@ -138,9 +139,10 @@ class Collector {
   SessionTotals past_;                 // of those that ended
   uint64_t rounds_ = 0;
   LookPace pace_;
-  uint64_t pause_ns_ = LookPace::kShortestNs;
+  uint64_t pause_ns_ = LookPace::kUsualNs;
   uint64_t clocks_read_ns_ = 0;
-  double program_cpus_ = 0;  // between the last two readings
+  double program_cpus_ = 0;     // between the last two readings
+  uint64_t naming_cpu_ns_ = 0;  // and for handing reports on
 };
 
 }  // namespace culprit::guard

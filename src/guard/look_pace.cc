@@ -9,6 +9,7 @@ namespace {
 constexpr double kLeastCpus = 0.5;
 constexpr double kMillion = 1e6;
 constexpr double kMostSaved = LookPace::kMostSavedNs;
+constexpr double kMostOwed = LookPace::kMostOwedNs;
 
 double Since(uint64_t now, uint64_t before) {
   return now > before ? static_cast<double>(now - before) : 0;
@@ -16,25 +17,28 @@ double Since(uint64_t now, uint64_t before) {
 
 }  // namespace
 
-uint64_t LookPace::Next(uint64_t now_ns, uint64_t own_cpu_ns, double program_cpus) {
+uint64_t LookPace::Next(uint64_t now_ns, uint64_t own_cpu_ns, uint64_t naming_cpu_ns,
+                        double program_cpus) {
   const double own = Since(own_cpu_ns, last_own_ns_);
+  const double looking = std::max(own - Since(naming_cpu_ns, last_naming_ns_), 0.0);
   const double wall = Since(now_ns, last_ns_);
   last_ns_ = now_ns;
   last_own_ns_ = own_cpu_ns;
+  last_naming_ns_ = naming_cpu_ns;
   if (!began_) {
     began_ = true;
-    return kShortestNs;
+    return kUsualNs;
   }
   const double cpus = std::max(program_cpus, kLeastCpus);
   base_ns_ += wall * cpus;
   spent_ns_ += own;
   if (budget_ppm_ == 0) return kShortestNs;
   const double earned_a_ns = cpus * static_cast<double>(budget_ppm_) / kMillion;
-  // A debt so large that it could not be paid back soon (a look that hung) is forgiven.
-  saved_ns_ = std::clamp(saved_ns_ + wall * earned_a_ns - own, -kMostSaved, kMostSaved);
+  saved_ns_ = std::clamp(saved_ns_ + wall * earned_a_ns - looking, -kMostOwed, kMostSaved);
+  if (saved_ns_ > kMostSaved / 2) return kShortestNs;
   const double pause_ns = saved_ns_ < 0 ? -saved_ns_ / earned_a_ns : 0;
   return static_cast<uint64_t>(
-      std::clamp(pause_ns, static_cast<double>(kShortestNs), static_cast<double>(kLongestNs)));
+      std::clamp(pause_ns, static_cast<double>(kUsualNs), static_cast<double>(kLongestNs)));
 }
 
 uint64_t LookPace::spent_ppm() const {

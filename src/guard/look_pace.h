@@ -4,8 +4,12 @@
 // that looking stays within a share of the CPU time that they take (of half a CPU
 // where they take less: who mostly waits is looked at all the same). What quiet
 // rounds leave over is saved, up to kMostSavedNs, for the time when units are slow
-// and rounds dear; when it is spent, rounds come as seldom as their cost demands,
-// but not more seldom than kLongestNs. Pure arithmetic.
+// and rounds dear; of more than half of that, rounds come more often, so that shorter
+// units are looked at. When it is spent, rounds come as seldom as their cost demands,
+// but not more seldom than kLongestNs. Of a dear moment no more than kMostOwedNs is held
+// against the time after it. What it takes to name what was seen is not held
+// against rounds: it comes with reports, which are few, and the next slow unit must not
+// be missed for it. Pure arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +18,19 @@ namespace culprit::guard {
 
 class LookPace {
  public:
-  static constexpr uint64_t kShortestNs = 10'000'000;
+  static constexpr uint64_t kShortestNs = 4'000'000;
+  static constexpr uint64_t kUsualNs = 10'000'000;
   static constexpr uint64_t kLongestNs = 100'000'000;
   static constexpr uint64_t kMostSavedNs = 20'000'000;
+  static constexpr uint64_t kMostOwedNs = 5'000'000;
 
   // ppm of CPU time; 0: no bound, every sleep is the shortest.
   explicit LookPace(uint64_t budget_ppm) : budget_ppm_(budget_ppm) {}
 
-  // After each round: a clock, the CPU time of the looking thread, both since whenever,
-  // and how many CPUs the programs use. Returns how long to sleep.
-  uint64_t Next(uint64_t now_ns, uint64_t own_cpu_ns, double program_cpus);
+  // After each round: a clock, the CPU time of the looking thread and what it took of that to
+  // name reports, all since whenever, and how many CPUs the programs use. Returns how long to
+  // sleep.
+  uint64_t Next(uint64_t now_ns, uint64_t own_cpu_ns, uint64_t naming_cpu_ns, double program_cpus);
 
   // What was taken since the first round, in ppm of what the budget is about.
   uint64_t spent_ppm() const;
@@ -33,6 +40,7 @@ class LookPace {
   bool began_ = false;
   uint64_t last_ns_ = 0;
   uint64_t last_own_ns_ = 0;
+  uint64_t last_naming_ns_ = 0;
   double saved_ns_ = 0;
   double base_ns_ = 0;  // CPU time that the share is of
   double spent_ns_ = 0;

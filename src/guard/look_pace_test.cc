@@ -21,12 +21,12 @@ Rounds RunFor(LookPace& pace, uint64_t wall_ns, double cpus,
               const std::function<uint64_t(uint64_t)>& cost_ns) {
   Rounds run;
   uint64_t now_ns = 1;
-  pace.Next(now_ns, 0, cpus);
+  pace.Next(now_ns, 0, 0, cpus);
   while (now_ns < wall_ns) {
     const uint64_t cost = cost_ns(now_ns);
     run.cpu_ns += cost;
     ++run.rounds;
-    run.last_ns = pace.Next(now_ns, run.cpu_ns, cpus);
+    run.last_ns = pace.Next(now_ns, run.cpu_ns, 0, cpus);
     run.longest_ns = std::max(run.longest_ns, run.last_ns);
     now_ns += run.last_ns;
   }
@@ -67,8 +67,9 @@ TEST(LookPace, WhatWasSavedIsForTheTimeOfTrouble) {
     last_ns = now_ns;
     return 1'000'000;
   });
-  EXPECT_EQ(in_trouble, 10U);
-  EXPECT_EQ(run.longest_ns, LookPace::kShortestNs);
+  // Ten while more than half is there, then six.
+  EXPECT_NEAR(static_cast<double>(in_trouble), 16, 1);
+  EXPECT_EQ(run.longest_ns, LookPace::kUsualNs);
   EXPECT_GE(last_ns, begin_ns + 80'000'000);
 }
 
@@ -79,16 +80,32 @@ TEST(LookPace, NeverStopsLooking) {
   EXPECT_NEAR(static_cast<double>(run.rounds), 100, 5);
 }
 
+TEST(LookPace, WhatItTakesToNameAReportDoesNotPutOffTheNextLook) {
+  LookPace pace(5'000);
+  pace.Next(kSecond, 0, 0, 0);
+  EXPECT_EQ(pace.Next(2 * kSecond, 80'000'000, 79'990'000, 0), LookPace::kUsualNs);
+  EXPECT_EQ(pace.spent_ppm(), 160'000U);
+  EXPECT_GT(pace.Next(2 * kSecond + 10'000'000, 160'000'000, 79'990'000, 0), LookPace::kUsualNs);
+}
+
 TEST(LookPace, WithoutABudgetNothingIsBounded) {
   LookPace pace(0);
   const Rounds run = RunFor(pace, kSecond, 0, [](uint64_t) { return 5'000'000; });
-  EXPECT_EQ(run.rounds, 100U);
+  EXPECT_EQ(run.rounds, 250U);
+}
+
+TEST(LookPace, WhatIsLeftOverIsForShorterUnits) {
+  LookPace pace(10'000);  // of half a CPU: 5 ms a second
+  const Rounds run = RunFor(pace, 100 * kSecond, 0, [](uint64_t) { return 20'000; });
+  // Of 25,000 that could be, a few less for what is kept.
+  EXPECT_GT(run.rounds, 24'000U);
+  EXPECT_LE(pace.spent_ppm(), 10'000U);
 }
 
 TEST(LookPace, ClocksThatGoBackCountAsNothing) {
   LookPace pace(5'000);
-  pace.Next(kSecond, 100, 1);
-  EXPECT_EQ(pace.Next(kSecond / 2, 50, 1), LookPace::kShortestNs);
+  pace.Next(kSecond, 100, 0, 1);
+  EXPECT_EQ(pace.Next(kSecond / 2, 50, 0, 1), LookPace::kUsualNs);
   EXPECT_EQ(pace.spent_ppm(), 0U);
 }
 
