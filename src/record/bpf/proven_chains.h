@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause OR GPL-2.0-only
 //
 // Frame pointers, where they were found to be right. Many programs keep them, in all
-// functions but leaves, and to follow them costs a quarter of what tables cost and
+// functions but leaves, and to follow them costs a fifth of what tables cost and
 // touches nothing but the stack. But a function that uses the register for something
 // else, or has no frame, cannot be told from its words on the stack.
 //
