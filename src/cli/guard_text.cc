@@ -85,6 +85,25 @@ std::string SpinText(const UnitReport& report) {
          GuardDuration(report.usual_ns) + " and more";
 }
 
+std::string TrickleText(const UnitReport& report) {
+  const uint64_t units = std::max<uint64_t>(report.units, 1);
+  return "one output takes " + FormatCount(report.units) + " units and " +
+         GuardDuration(report.counted_ns()) + ", " + GuardDuration(report.counted_ns() / units) +
+         " each, where most of the loop's work takes " + GuardDuration(report.usual_ns) +
+         " and more";
+}
+
+std::string WhatText(const UnitReport& report) {
+  switch (report.state) {
+    case UnitReport::State::kSpins:
+      return SpinText(report);
+    case UnitReport::State::kTrickles:
+      return TrickleText(report);
+    default:
+      return SlowText(report);
+  }
+}
+
 std::string PpmText(uint64_t ppm) { return FormatShare(static_cast<int64_t>(ppm), 1'000'000); }
 
 std::string PerUnit(uint64_t hits_per_mega_unit) {
@@ -96,10 +115,9 @@ std::string PerUnit(uint64_t hits_per_mega_unit) {
 }  // namespace
 
 std::string GuardReportText(const UnitReport& report, bool color) {
-  std::string head =
-      ClockText(report.begin_unix_ns) + " " + report::PlainText(report.process) + "[" +
-      std::to_string(report.tid) + "] " + std::string(Name(report.state)) + ": " +
-      (report.state == UnitReport::State::kSpins ? SpinText(report) : SlowText(report));
+  std::string head = ClockText(report.begin_unix_ns) + " " + report::PlainText(report.process) +
+                     "[" + std::to_string(report.tid) + "] " + std::string(Name(report.state)) +
+                     ": " + WhatText(report);
   std::string text = report::Heading(head, color);
   text += "    ";
   if (report.has_cpu) {

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "guard/cpu_meter.h"
+#include "guard/loop_work.h"
 #include "guard/open_unit_type.h"
 #include "guard/proc_file.h"
 
@@ -20,6 +21,9 @@ constexpr uint64_t kFindEveryRounds = 5;
 constexpr uint64_t kFirstRounds = 20;  // in which programs begin
 constexpr uint32_t kIdleRounds = 8;    // of one that does nothing, between two full looks
 constexpr uint64_t kReadClocksNs = 500'000'000;
+constexpr uint64_t kHalfPpm = 500'000;
+// The units of an output that trickles are so many times shorter than the loop's work.
+constexpr uint64_t kShorterThanUsual = 3;
 
 uint64_t ThreadCpuNs() {
   timespec used = {};
@@ -80,6 +84,7 @@ void Collector::Use(const Profile& profile, std::string_view plan) {
   types_ = PlanTypes(plan);
   min_similarity_ppm_ = PlanMinSimilarityPpm(plan);
   spins_.Use(profile);
+  usual_ns_ = UnitLengthsByTime(profile, kHalfPpm);
 }
 
 void Collector::FindProcesses() {
@@ -230,12 +235,20 @@ void Collector::TakeRing(Member& member, const CollectorSink& sink, uint64_t now
 
 void Collector::Take(Member& member, const wire::Violation& violation, const CollectorSink& sink) {
   const UnitReport report = MakeReport(member, violation);
-  const bool known = report.state == UnitReport::State::kHungEnded;
-  if (!known && report.counted_ns() <= report.threshold_ns) {
-    ++past_.withdrawn;
-  } else {
+  if (IsTold(report)) {
     Send(report, sink);
+  } else {
+    ++past_.withdrawn;
   }
+}
+
+bool Collector::IsTold(const UnitReport& report) const {
+  if (report.state == UnitReport::State::kHungEnded) return true;
+  if (report.counted_ns() <= report.threshold_ns) return false;
+  if (report.state != UnitReport::State::kTrickles) return true;
+  // A long download has long units, each of which gets rid of much.
+  const uint64_t unit_ns = report.counted_ns() / std::max(report.ready_events, 1u);
+  return unit_ns <= report.usual_ns / kShorterThanUsual;
 }
 
 void Collector::Send(const UnitReport& report, const CollectorSink& sink) {
@@ -304,6 +317,7 @@ void Collector::FillType(uint32_t type, uint32_t loop, UnitReport& report) const
   report.type_name = "[unknown type]";
   if (type == wire::kWholeIteration) report.type_name = "[whole iteration]";
   if (type == kSpinningType) report.type_name = "[spins]";
+  if (type == kTricklingType) report.type_name = "[trickles]";
   if (profile_ == nullptr) return;
   if (type < profile_->types.size()) report.type_name = profile_->types[type].name;
   if (loop < profile_->loops.size()) report.loop = LoopName(*profile_, loop);
@@ -359,7 +373,9 @@ UnitReport Collector::MakeReport(Member& member, const wire::Violation& violatio
   report.threshold_ns = violation.threshold_ns;
   report.similarity_ppm = violation.similarity_ppm;
   report.ready_events = violation.ready;
-  if ((violation.flags & Flags::kIterationCheck) == 0) {
+  if ((violation.flags & Flags::kTrickles) != 0) {
+    FillTrickle(violation, report);
+  } else if ((violation.flags & Flags::kIterationCheck) == 0) {
     OpenUnit unit;
     unit.kind = report.kind;
     unit.loop = violation.loop;
@@ -380,6 +396,13 @@ UnitReport Collector::MakeReport(Member& member, const wire::Violation& violatio
   }
   SortStacks(report.stacks);
   return report;
+}
+
+void Collector::FillTrickle(const wire::Violation& violation, UnitReport& report) const {
+  FillType(kTricklingType, violation.loop, report);
+  report.state = UnitReport::State::kTrickles;
+  report.units = violation.units;
+  report.usual_ns = violation.loop < usual_ns_.size() ? usual_ns_[violation.loop] : 0;
 }
 
 UnitReport Collector::MakeReport(Member& member, const HungUnit& hung) {

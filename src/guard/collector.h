@@ -120,6 +120,8 @@ class Collector {
   UnitReport MakeReport(Member& member, const wire::Violation& violation);
   UnitReport MakeReport(Member& member, const HungUnit& hung);
   UnitReport MakeReport(Member& member, const Spin& spin);
+  void FillTrickle(const wire::Violation& violation, UnitReport& report) const;
+  bool IsTold(const UnitReport& report) const;
   void FillType(uint32_t type, uint32_t loop, UnitReport& report) const;
   // What an unknown unit is most like.
   void FillNearest(const OpenUnit& unit, UnitReport& report) const;
@@ -135,6 +137,7 @@ class Collector {
   symbol::Symbolizer symbolizer_;
   UnitWatch watch_;
   SpinWatch spins_;
+  std::vector<uint64_t> usual_ns_;     // by loop: half of its time goes into longer units
   std::map<int64_t, Member> members_;  // those that live
   SessionTotals past_;                 // of those that ended
   uint64_t rounds_ = 0;

@@ -12,6 +12,7 @@
 #include "base/test_folder.h"
 #include "guard/fake_runtime.h"
 #include "guard/open_unit_type.h"
+#include "guard/unit_export.h"
 
 namespace culprit::guard {
 namespace {
@@ -166,6 +167,69 @@ TEST(Collector, TellsOfALoopThatSpinsAndWhereItIs) {
   EXPECT_NE(report.Where().find("GuardTestHangs"), std::string::npos) << ToJson(report);
   EXPECT_NE(ToJson(report).find("\"units\":" + std::to_string(report.units)), std::string::npos)
       << ToJson(report);
+}
+
+TEST(Collector, TellsOfAnOutputThatTricklesAndWhereItIs) {
+  const TestFolder folder;
+  auto session = NewSession(folder);
+  ASSERT_TRUE(session.ok());
+  Hanging trickling;
+  FakeRuntime runtime(session.value().path(), trickling.pid());
+  Collector collector(session.value(), {});
+  Profile profile = TwoTypes();
+  profile.types[0].stats.Add(60'000, 1000);
+  collector.Use(profile, "");
+  std::vector<UnitReport> reports;
+  CollectorSink sink;
+  sink.report = [&](const UnitReport& report) { reports.push_back(report); };
+  wire::UnitSlot slot = {};
+  slot.tid = static_cast<uint32_t>(trickling.pid());
+  wire::Violation violation = {};
+  violation.tid = slot.tid;
+  violation.type = wire::kUnknown;
+  violation.flags = wire::Violation::kTrickles;
+  violation.begin_ns = GuardClockNs();
+  violation.units = 500;
+  violation.threshold_ns = 1'000'000;
+  slot.trickle_ticks = FakeRuntime::TicksOf(violation.begin_ns);
+  // Its units come and go, each of them younger than it may become.
+  for (int i = 0; i < 8; ++i) {
+    slot.begin_ticks = FakeRuntime::TicksOf(GuardClockNs());
+    runtime.SetSlot(0, slot);
+    collector.Poll(sink);
+    usleep(2'000);
+  }
+  violation.wall_ns = GuardClockNs() - violation.begin_ns;
+  violation.cpu_ns = violation.wall_ns;
+  // As many events as make its units much shorter than the loop's work, or not.
+  violation.ready = static_cast<uint32_t>(violation.wall_ns / 19'000);
+  wire::Violation download = violation;
+  download.ready = static_cast<uint32_t>(violation.wall_ns / 25'000);
+  ASSERT_TRUE(runtime.Push(download));
+  collector.Poll(sink);
+  EXPECT_EQ(reports.size(), 0u);
+  EXPECT_EQ(collector.Totals().withdrawn, 1u);
+  // Looks are for the first record of their time: there are new ones.
+  slot.begin_ticks = FakeRuntime::TicksOf(GuardClockNs());
+  slot.trickle_ticks = slot.begin_ticks;
+  violation.begin_ns = GuardClockNs();
+  runtime.SetSlot(0, slot);
+  collector.Poll(sink);
+  usleep(2'000);
+  collector.Poll(sink);
+  violation.wall_ns = GuardClockNs() - violation.begin_ns;
+  violation.cpu_ns = violation.wall_ns;
+  violation.ready = static_cast<uint32_t>(violation.wall_ns / 19'000) + 1;
+  ASSERT_TRUE(runtime.Push(violation));
+  collector.Poll(sink);
+  ASSERT_EQ(reports.size(), 1u);
+  const UnitReport& report = reports[0];
+  EXPECT_EQ(report.state, UnitReport::State::kTrickles);
+  EXPECT_EQ(report.type_name, "[trickles]");
+  EXPECT_EQ(report.units, 500u);
+  EXPECT_EQ(ScenarioName(profile, report.type), "server: [trickles]");
+  EXPECT_NE(report.Where().find("GuardTestHangs"), std::string::npos) << ToJson(report);
+  EXPECT_NE(ToJson(report).find("\"units\":500"), std::string::npos) << ToJson(report);
 }
 
 // A session with one process, whose runtime the test plays.

@@ -139,6 +139,7 @@ std::vector<OpenUnit> GuardedProcess::OpenUnits(uint64_t now_ns) const {
     unit.kind = static_cast<wire::UnitKind>(slot.kind);
     unit.loop = slot.loop;
     unit.ready = slot.ready;
+    unit.trickle_ns = slot.trickle_ticks == 0 ? 0 : TicksToNs(header, slot, slot.trickle_ticks);
     std::memcpy(unit.contexts, slot.contexts, sizeof(unit.contexts));
     units.push_back(unit);
   });

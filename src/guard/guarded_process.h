@@ -49,6 +49,7 @@ struct OpenUnit {
   wire::UnitKind kind = wire::UnitKind::kIteration;
   uint32_t loop = 0;
   uint32_t ready = 0;
+  uint64_t trickle_ns = 0;  // an output of the thread trickles since then; 0: none does
   uint64_t contexts[wire::kContextWords] = {};
 };
 

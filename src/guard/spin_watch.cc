@@ -3,30 +3,13 @@
 
 #include <algorithm>
 
+#include "guard/loop_work.h"
+
 namespace culprit::guard {
 namespace {
 
 constexpr uint64_t kMega = 1'000'000;
 constexpr uint64_t kSecond = 1'000'000'000;
-
-// The least length of a unit such that a tenth of the time was spent in units that are
-// at most as long.
-uint64_t TenthByTime(const std::vector<const LatencyStats*>& all) {
-  std::map<uint32_t, uint64_t> counts;
-  for (const LatencyStats* stats : all) {
-    for (const auto& [bucket, count] : stats->histogram()) counts[bucket] += count;
-  }
-  WideSum whole = 0;
-  for (const auto& [bucket, count] : counts) {
-    whole += WideSum{LatencyStats::UpperEndNs(bucket)} * count;
-  }
-  WideSum part = 0;
-  for (const auto& [bucket, count] : counts) {
-    part += WideSum{LatencyStats::UpperEndNs(bucket)} * count;
-    if (part * 10 >= whole) return LatencyStats::LowerEndNs(bucket);
-  }
-  return 0;
-}
 
 uint64_t PpmOf(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<uint64_t>(WideSum{part} * kMega / whole);
@@ -36,12 +19,7 @@ uint64_t PpmOf(uint64_t part, uint64_t whole) {
 
 void SpinWatch::Use(const Profile& profile) {
   watched_.clear();
-  usual_ns_.assign(profile.loops.size(), 0);
-  std::vector<std::vector<const LatencyStats*>> of_loop(profile.loops.size());
-  for (const UnitType& type : profile.types) {
-    if (type.loop < of_loop.size()) of_loop[type.loop].push_back(&type.stats);
-  }
-  for (size_t i = 0; i < of_loop.size(); ++i) usual_ns_[i] = TenthByTime(of_loop[i]);
+  usual_ns_ = UnitLengthsByTime(profile, kMega / 10);
 }
 
 void SpinWatch::Add(int64_t pid, const wire::Sample& sample) {

@@ -50,6 +50,7 @@ std::string ScenarioName(const Profile& profile, uint32_t type) {
   const std::string program(BaseName(profile.program));
   if (type == wire::kWholeIteration) return program + ": [whole iteration]";
   if (type == kSpinningType) return program + ": [spins]";
+  if (type == kTricklingType) return program + ": [trickles]";
   if (type >= profile.types.size()) return program + ": [unknown type]";
   return program + ": " + profile.types[type].name;
 }

@@ -61,6 +61,8 @@ std::string_view Name(UnitReport::State state) {
       return "hung";
     case UnitReport::State::kSpins:
       return "spins";
+    case UnitReport::State::kTrickles:
+      return "trickles";
   }
   return "";
 }
@@ -124,7 +126,7 @@ std::string ToJson(const UnitReport& report) {
   if (report.has_cpu) {
     json.Field("cpu_ns", report.cpu_ns).Field("blocked_ns", report.blocked_ns());
   }
-  if (report.state == UnitReport::State::kSpins) {
+  if (report.state == UnitReport::State::kSpins || report.state == UnitReport::State::kTrickles) {
     json.Field("units", report.units).Field("usual_unit_ns", report.usual_ns);
   }
   json.Field("similarity", static_cast<double>(report.similarity_ppm) / 1e6);

@@ -30,6 +30,8 @@ struct SeenStack {
 
 // UnitReport::type of a spin; beside wire::kUnknown and wire::kWholeIteration.
 inline constexpr uint32_t kSpinningType = 0xfffffffd;
+// Of an output that trickles.
+inline constexpr uint32_t kTricklingType = 0xfffffffc;
 
 struct UnitReport {
   enum class State {
@@ -37,6 +39,7 @@ struct UnitReport {
     kHangs,      // still running when reported
     kHungEnded,  // reported as hanging before
     kSpins,      // not one unit but very many short ones (spin_watch.h)
+    kTrickles,   // many short ones in a row that write to one descriptor (runtime/trickle.h)
   };
   State state = State::kEnded;
   int64_t pid = 0;
@@ -57,7 +60,7 @@ struct UnitReport {
   uint64_t threshold_ns = 0;  // of counted_ns()
   uint32_t similarity_ppm = 0;
   uint32_t ready_events = 0;      // of its iteration
-  uint64_t units = 1;             // kSpins: in wall_ns,
+  uint64_t units = 1;             // kSpins, kTrickles: in wall_ns,
   uint64_t usual_ns = 0;          // ...and what they usually take at least
   std::vector<SeenStack> stacks;  // most telling first
 
@@ -70,7 +73,7 @@ struct UnitReport {
   std::string Where() const;
 };
 
-std::string_view Name(UnitReport::State state);  // "slow", "hangs", "hung", "spins"
+std::string_view Name(UnitReport::State state);  // "slow", "hangs", "hung", "spins", "trickles"
 std::string_view Name(SeenStack::By by);
 std::string_view Name(wire::UnitKind kind);
 

@@ -83,10 +83,23 @@ void UnitWatch::Look(const GuardedProcess& process, const ProcessImage& image, c
       {.time_ns = now_ns, .kind = unit.kind, .stack = std::move(stack).value()});
 }
 
+// Whichever of its units is open: all of them are one output's.
+void UnitWatch::LookAtTrickle(const GuardedProcess& process, const ProcessImage& image,
+                              const OpenUnit& unit, uint64_t now_ns) {
+  OpenUnit trickle = unit;
+  trickle.begin_ns = unit.trickle_ns;
+  trickle.kind = wire::UnitKind::kIteration;
+  Look(process, image, trickle, now_ns, watched_[{process.pid(), unit.tid}]);
+}
+
 std::vector<HungUnit> UnitWatch::Round(const GuardedProcess& process, const ProcessImage& image,
                                        uint64_t now_ns) {
   std::vector<HungUnit> hanging;
   for (OpenUnit& unit : process.OpenUnits(now_ns)) {
+    if (unit.trickle_ns != 0) {
+      LookAtTrickle(process, image, unit, now_ns);
+      continue;
+    }
     if (unit.allowed_ns == 0 || unit.elapsed_ns < unit.allowed_ns) continue;
     const uint64_t delay_ns = ReadThreadLife(process.pid(), unit.tid).run_delay_ns;
     const bool known = unit.run_delay_ns != 0 && delay_ns > unit.run_delay_ns;

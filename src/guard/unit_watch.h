@@ -84,6 +84,8 @@ class UnitWatch {
   };
   void Look(const GuardedProcess& process, const ProcessImage& image, const OpenUnit& unit,
             uint64_t now_ns, Watched& watched);
+  void LookAtTrickle(const GuardedProcess& process, const ProcessImage& image, const OpenUnit& unit,
+                     uint64_t now_ns);
   using ThreadKey = std::pair<int64_t, int64_t>;  // pid, tid
 
   WatchOptions options_;

@@ -14,6 +14,7 @@
 
 #include "guard/runtime/session.h"
 #include "guard/runtime/thread_state.h"
+#include "guard/runtime/trickle.h"
 #include "guard/runtime/unit_clock.h"
 #include "guard/runtime/unit_cut.h"
 #include "guard/runtime/wait_frame.h"
@@ -64,9 +65,11 @@ inline constexpr uint32_t kUsesOfAnswer = 64;
 // The next one begins. A signal's handler may have been in between, and be in a loop
 // of its own now; or the plan is another: then nothing begins.
 [[gnu::always_inline]] inline void LeaveQuickly(ThreadState& state, const WaitSpec& spec,
+                                                const CallArguments& arguments,
                                                 const CallPlace& place, long result) {
   const uint32_t ready = ReadyEvents(spec, result);
   const LoadedPlan* plan = CurrentPlan();
+  FollowIfDue(state, plan, ReadyListOf(spec, arguments, ready), ready);
   if (ready == 0) {
     if (IsFdShape(spec.shape)) state.blocking_fd = 0;
     return;

@@ -20,6 +20,7 @@
 
 namespace culprit::guard::runtime {
 
+inline constexpr uint32_t kFollowed = 8;
 inline constexpr uint32_t kTypeCacheEntries = 64;
 inline constexpr uint32_t kSamplesACell = sizeof(wire::Cell::samples) / sizeof(wire::Sample);
 
@@ -71,6 +72,17 @@ struct UnitTime {
   uint64_t Own() const { return wall_ns - run_delay_ns; }
 };
 
+// A descriptor that takes output, in one iteration after the other (trickle.h).
+struct FollowedOutput {
+  uint64_t data = 0;  // of its events
+  ThreadTimes begin;
+  uint64_t limit_ticks = 0;  // from then on it may be too slow
+  uint64_t events = 0;       // of all its iterations
+  uint32_t iterations = 0;
+  bool told = false;  // it is too slow, and the slot says so
+  bool goes_on = false;
+};
+
 // The wait call that a thread is in, on that call's own stack.
 struct WaitFrame;
 
@@ -115,6 +127,7 @@ struct alignas(64) ThreadState {
   uint64_t refresh_ticks;  // from then on the thread's times are to be read
   uint64_t work_ticks;     // from then on a wait asks whether there is work for the session
   uint32_t sample_count;
+  uint32_t followed;       // of outputs
   int blocking_fd;         // + 1: it was asked, and blocks; 0: none...
   uint32_t blocking_uses;  // ...since so many waits
   uint64_t iteration_deadline_ticks;
@@ -138,6 +151,7 @@ struct alignas(64) ThreadState {
   uint64_t samples_flushed_ticks;
   wire::Sample samples[kSamplesACell];
   uint32_t context_hits[64 * wire::kContextWords];  // of the unit, for the paper's counting
+  FollowedOutput outputs[kFollowed];
   TypeCacheEntry type_cache[kTypeCacheEntries];
   HeadMemo heads[kHeadMemos];
 

@@ -127,6 +127,7 @@ class SlotChange {
   slot.units += ended;
   state.until_sample -= ended;
   state.unread_ticks += now - state.unread_from_ticks;
+  state.unread_from_ticks = now;
   state.quiet_until_ticks = 0;
   t_unit = nullptr;
   __atomic_store_n(&slot.begin_ticks, uint64_t{0}, __ATOMIC_RELAXED);

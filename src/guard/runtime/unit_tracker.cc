@@ -8,6 +8,7 @@
 #include "guard/runtime/sample_batch.h"
 #include "guard/runtime/session.h"
 #include "guard/runtime/thread_times.h"
+#include "guard/runtime/trickle.h"
 #include "guard/runtime/type_inference.h"
 #include "guard/runtime/unit_clock.h"
 #include "guard/runtime/unit_cut.h"
@@ -332,6 +333,7 @@ bool EnterLoop(ThreadState& state, const LoadedPlan& plan, const SiteRule& site,
   state.limits = plan.loops[site.loop];
   state.slot->loop = site.loop;
   state.slot->base_sp = BaseOf(site, sp);
+  ForgetOutputs(state);
   ForgetIteration(state);
   return true;
 }

@@ -83,7 +83,7 @@ long WaitDetour(long a, long b, long c, long d, long e, long f) {
   const CallArguments arguments = {{a, b, c, d, e, f}};
   if (ThreadState* state = EnterQuickly(kSpec, arguments, place); state != nullptr) {
     const long result = original(a, b, c, d, e, f);
-    LeaveQuickly(*state, kSpec, place, result);
+    LeaveQuickly(*state, kSpec, arguments, place, result);
     return result;
   }
   return WaitTheLongWay(kWaits[kIndex], place, arguments, original);

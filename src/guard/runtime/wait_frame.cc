@@ -186,7 +186,9 @@ void LeaveWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& argu
     // A thread that waited while plans changed begins with its next wait.
     if (frame.plan != plan) return;
     if (result < 0) state->blocking_fd = 0;
-    return LeaveLoopWait(*state, *plan, *frame.head, frame.place.sp, ReadyEvents(spec, result));
+    const uint32_t ready = ReadyEvents(spec, result);
+    FollowIfDue(*state, plan, ReadyListOf(spec, arguments, ready), ready);
+    return LeaveLoopWait(*state, *plan, *frame.head, frame.place.sp, ready);
   }
   frame.liveness = 0;
   if (state->wait == &frame) state->wait = nullptr;

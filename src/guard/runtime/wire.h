@@ -27,7 +27,7 @@
 namespace culprit::guard::wire {
 
 inline constexpr char kSessionVariable[] = "CULPRIT_GUARD_SESSION";
-inline constexpr uint32_t kWireVersion = 5;
+inline constexpr uint32_t kWireVersion = 6;
 inline constexpr uint32_t kContextWords = 8;  // distinct contexts of a plan: 512 at most
 inline constexpr uint32_t kMaxThreads = 4096;
 inline constexpr uint32_t kMaxFrames = 96;
@@ -178,9 +178,10 @@ struct alignas(64) UnitSlot {
   uint32_t loop;
   uint32_t ready;  // events of the iteration
   uint64_t contexts[kContextWords];
-  uint64_t delay_ns;     // run delay as last read...
-  uint64_t delay_ticks;  // ...at this time; 0: never
-  uint64_t read_ns;      // delay_ticks by the clock of the records
+  uint64_t delay_ns;       // run delay as last read...
+  uint64_t delay_ticks;    // ...at this time; 0: never
+  uint64_t read_ns;        // delay_ticks by the clock of the records
+  uint64_t trickle_ticks;  // an output trickles since then (trickle.h); 0: none does
 };
 
 struct SlotsHeader {
@@ -226,6 +227,7 @@ struct Violation {
     kStillRunning = 8,   // at a guard past the deadline: stack, type and times as they were then
     kEndOfRunning = 16,  // a unit told of by kStillRunning has ended. It may have kept its
                          // threshold in the end
+    kTrickles = 32,      // not one unit, but many that wrote to one descriptor (trickle.h)
   };
   uint32_t type;  // index in the plan; kUnknown
   uint32_t flags;
@@ -234,6 +236,7 @@ struct Violation {
   // then that of its type for each ready event. A unit's records have one begin_ns,
   // and so has its sample.
   uint64_t begin_ns, wall_ns, run_delay_ns, cpu_ns, threshold_ns;
+  uint64_t units;    // kTrickles: so many; `ready`: the events of all of them
   uint64_t told_ns;  // when this was written: between a tail's parts there are handlers
   uint64_t contexts[kContextWords];
   uint32_t frames, ready;
