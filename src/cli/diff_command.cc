@@ -8,29 +8,17 @@
 #include "cli/engine_options.h"
 #include "cli/exceptions_file.h"
 #include "cli/gather_flags.h"
+#include "cli/share.h"
 
 namespace culprit::cli {
 namespace {
 
-// "5%" or "0.05"; a bound may be more than the whole.
-Result<double> ReadShare(const Arguments& arguments, std::string_view flag) {
-  const std::string text = arguments.Text(flag);
-  std::string_view digits = text;
-  const bool percent = digits.ends_with('%');
-  if (percent) digits.remove_suffix(1);
-  while (digits.ends_with(' ')) digits.remove_suffix(1);
-  const auto value = ParseDouble(digits);
-  if (!value || !(*value >= 0 && *value <= 1e6)) {
-    return Error{.message = std::string(flag) + ": '" + text + "' is no share",
-                 .hint = "write it as 5% or 0.05"};
-  }
-  return percent ? *value / 100 : *value;
-}
+constexpr double kMostShare = 1e6;  // a bound may be more than the whole
 
 Result<causality::DiffOptions> ReadDiffFlags(const Arguments& arguments) {
   causality::DiffOptions options;
-  CULPRIT_ASSIGN(options.significant, ReadShare(arguments, "--significant"));
-  CULPRIT_ASSIGN(options.tolerance, ReadShare(arguments, "--tolerance"));
+  CULPRIT_ASSIGN(options.significant, ReadShare(arguments, "--significant", kMostShare));
+  CULPRIT_ASSIGN(options.tolerance, ReadShare(arguments, "--tolerance", kMostShare));
   if (arguments.Has("--exceptions")) {
     CULPRIT_ASSIGN(options.exceptions, ReadExceptions(arguments.Text("--exceptions")));
   }
@@ -47,7 +35,7 @@ Result<DiffFacts> GatherDiff(const Arguments& arguments, Output& output) {
   CULPRIT_ASSIGN(const causality::DiffOptions options, ReadDiffFlags(arguments));
   facts.significant = options.significant;
   if (arguments.Has("--bound")) {
-    CULPRIT_ASSIGN(facts.bound, ReadShare(arguments, "--bound"));
+    CULPRIT_ASSIGN(facts.bound, ReadShare(arguments, "--bound", kMostShare));
   }
   CULPRIT_ASSIGN(const causality::GatherOptions gather,
                  ReadCausalityFlags(arguments, ForWhat::kChains));

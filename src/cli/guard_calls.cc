@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/guard_commands.h"
 #include "cli/guard_target.h"
+#include "cli/live_flags.h"
 #include "guard/call_export.h"
 #include "guard/collector.h"
 #include "guard/plan_builder.h"

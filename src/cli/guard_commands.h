@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The makers of the guard commands, one a file, and what several of them share.
+// The makers of the guard commands, one a file.
 #pragma once
-
-#include <cstdint>
-#include <string>
 
 #include "cli/command.h"
 
@@ -17,9 +14,5 @@ Command GuardAttachCommand();
 Command GuardDetachCommand();
 Command GuardExportCommand();
 Command GuardCallsCommand();
-
-// "1%", "0.01" in millionths.
-Result<uint64_t> ParseBudgetPpm(std::string text);
-Result<int64_t> ParsePid(const std::string& text);
 
 }  // namespace culprit::cli

@@ -10,6 +10,7 @@
 #include "cli/guard_commands.h"
 #include "cli/guard_target.h"
 #include "cli/guard_text.h"
+#include "cli/live_flags.h"
 #include "guard/collector.h"
 #include "guard/plan_builder.h"
 #include "guard/proc_file.h"
@@ -60,7 +61,7 @@ Result<WatchFlags> ReadWatchFlags(const Arguments& arguments) {
   flags.sample_every = flags.units.empty() ? kSampleForSpins : arguments.Number("--sample-every");
   flags.collector.watch = !arguments.Has("--no-looks");
   flags.collector.hang.hang_ns = static_cast<uint64_t>(arguments.DurationNs("--hang"));
-  CULPRIT_ASSIGN(flags.budget_ppm, ParseBudgetPpm(arguments.Text("--budget")));
+  CULPRIT_ASSIGN(flags.budget_ppm, ReadBudgetPpm(arguments));
   return flags;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/guard_commands.h"
 #include "cli/guard_text.h"
+#include "cli/live_flags.h"
 #include "guard/profile_file.h"
 
 namespace culprit::cli {
@@ -11,7 +12,7 @@ Result<int> RunGuardShow(const Arguments& arguments, Output& output) {
   CULPRIT_ASSIGN(const guard::Profile profile, guard::ReadProfile(path));
   ProfileView view;
   view.top = arguments.Number("--top");
-  CULPRIT_ASSIGN(view.budget_ppm, ParseBudgetPpm(arguments.Text("--budget")));
+  CULPRIT_ASSIGN(view.budget_ppm, ReadBudgetPpm(arguments));
   if (arguments.Has("--json")) {
     output.Print(GuardProfileJson(profile, view));
     return 0;

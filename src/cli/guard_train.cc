@@ -8,6 +8,7 @@
 #include "cli/guard_commands.h"
 #include "cli/guard_target.h"
 #include "cli/guard_text.h"
+#include "cli/live_flags.h"
 #include "guard/collector.h"
 #include "guard/cpu_meter.h"
 #include "guard/learn.h"
@@ -63,7 +64,7 @@ Result<TrainOptions> ReadTrainOptions(const Arguments& arguments) {
   options.for_ns = static_cast<uint64_t>(arguments.DurationNs("--for"));
   options.trace_ns = static_cast<uint64_t>(arguments.DurationNs("--trace-for"));
   options.log_bytes = arguments.Number("--log-mb") << 20;
-  CULPRIT_ASSIGN(options.budget_ppm, ParseBudgetPpm(arguments.Text("--budget")));
+  CULPRIT_ASSIGN(options.budget_ppm, ReadBudgetPpm(arguments));
   options.keep_running = arguments.Has("--keep-running");
   options.inject.allow_seccomp = arguments.Has("--allow-seccomp");
   options.learn.sub_units = !arguments.Has("--no-sub-units");

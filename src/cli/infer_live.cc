@@ -6,6 +6,7 @@
 
 #include "base/glob.h"
 #include "base/text.h"
+#include "cli/live_flags.h"
 #include "cli/stop_signals.h"
 #include "cli/top_screen.h"
 #include "episode/profile_file.h"
@@ -24,17 +25,7 @@ constexpr size_t kMostNames = 4;
 
 Result<record::RecordTarget> ReadLiveTarget(const Arguments& arguments,
                                             const std::vector<std::string>& processes) {
-  record::RecordTarget target;
-  target.whole_system = arguments.Has("--system");
-  for (const std::string& text : arguments.All("--pid")) {
-    const std::optional<uint64_t> pid = ParseUnsigned(text);
-    if (!pid || *pid == 0 || *pid > INT32_MAX) {
-      return Error{.message = "'" + text + "' is no process id"};
-    }
-    target.pids.push_back(static_cast<int64_t>(*pid));
-  }
-  target.names = arguments.All("--comm");
-  target.cgroups = arguments.All("--cgroup");
+  CULPRIT_ASSIGN(record::RecordTarget target, ReadTarget(arguments));
   if (!target.empty()) return target;
   const bool plain = std::none_of(processes.begin(), processes.end(), [](const std::string& name) {
     return name.find_first_of("*?[") != std::string::npos;
@@ -45,14 +36,6 @@ Result<record::RecordTarget> ReadLiveTarget(const Arguments& arguments,
     target.whole_system = true;
   }
   return target;
-}
-
-Result<double> ReadBudget(std::string text) {
-  const bool percent = text.ends_with('%');
-  if (percent) text.pop_back();
-  const std::optional<double> share = ParseDouble(text);
-  if (!share || *share < 0) return Error{.message = "--budget wants a share like 3%"};
-  return percent ? *share / 100 : *share;
 }
 
 class LiveInferrer {
@@ -137,7 +120,7 @@ Status LiveInferrer::Prepare() {
     output_.Warn("the profile is of " + profile_.arch +
                  ": calls of the same meaning have different names here");
   }
-  CULPRIT_ASSIGN(const double budget, ReadBudget(arguments_.Text("--budget")));
+  CULPRIT_ASSIGN(const double budget, ReadBudget(arguments_));
   CULPRIT_ASSIGN(counter_, record::CallCounter::Start({.target = target_, .budget = budget}));
   slice_begin_ns_ = record::MonotonicNs();
   return {};

@@ -3,6 +3,8 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/live_flags.h"
+#include "cli/stop_signals.h"
 #include "record/recorder.h"
 
 namespace culprit::cli {
@@ -14,66 +16,31 @@ using record::RecordOutcome;
 constexpr std::string_view kDefaultPath = "culprit.ctrace";
 
 // Signal handlers can only reach globals.
-volatile std::sig_atomic_t g_stop = 0;
 volatile std::sig_atomic_t g_dump = 0;
 
-// Takes the signals for the time of a recording and gives them back.
-class SignalWatch {
+// SIGUSR1 asks for a dump, for the time of a recording.
+class DumpSignal {
  public:
-  SignalWatch() {
-    g_stop = 0;
+  DumpSignal() {
     g_dump = 0;
-    struct sigaction stop = {};
-    stop.sa_handler = [](int) { g_stop = 1; };
     struct sigaction dump = {};
     dump.sa_handler = [](int) { g_dump = 1; };
-    sigaction(SIGINT, &stop, &old_[0]);
-    sigaction(SIGTERM, &stop, &old_[1]);
-    sigaction(SIGHUP, &stop, &old_[2]);
-    sigaction(SIGUSR1, &dump, &old_[3]);
+    sigaction(SIGUSR1, &dump, &old_);
   }
-  SignalWatch(const SignalWatch&) = delete;
-  SignalWatch& operator=(const SignalWatch&) = delete;
-  ~SignalWatch() {
-    sigaction(SIGINT, &old_[0], nullptr);
-    sigaction(SIGTERM, &old_[1], nullptr);
-    sigaction(SIGHUP, &old_[2], nullptr);
-    sigaction(SIGUSR1, &old_[3], nullptr);
+  DumpSignal(const DumpSignal&) = delete;
+  DumpSignal& operator=(const DumpSignal&) = delete;
+  ~DumpSignal() { sigaction(SIGUSR1, &old_, nullptr); }
+
+  // Has one come since the last question?
+  static bool asked() {
+    const bool asked = g_dump != 0;
+    g_dump = 0;
+    return asked;
   }
 
  private:
-  struct sigaction old_[4] = {};
+  struct sigaction old_ = {};
 };
-
-// "3%", "0.03", "0".
-Result<double> ParseBudget(std::string_view flag, std::string text) {
-  const bool percent = text.ends_with('%');
-  if (percent) text.pop_back();
-  const std::optional<double> value = ParseDouble(text);
-  if (!value || *value < 0 || *value > 100) {
-    return Error{.message = std::string(flag) + " wants a share like 3%, not '" + text + "'"};
-  }
-  return percent ? *value / 100 : *value;
-}
-
-Status ReadTarget(const Arguments& arguments, RecordOptions& options) {
-  options.command = arguments.operands();
-  options.target.whole_system = arguments.Has("--system");
-  for (const std::string& text : arguments.All("--pid")) {
-    const std::optional<uint64_t> pid = ParseUnsigned(text);
-    if (!pid || *pid == 0 || *pid > INT32_MAX) {
-      return Error{.message = "'" + text + "' is no process id"};
-    }
-    options.target.pids.push_back(static_cast<int64_t>(*pid));
-  }
-  options.target.names = arguments.All("--comm");
-  options.target.cgroups = arguments.All("--cgroup");
-  if (options.target.empty() && options.command.empty()) {
-    return Error{.message = "nothing to record",
-                 .hint = "culprit record -- COMMAND, or --pid, --comm, --cgroup, --system"};
-  }
-  return {};
-}
 
 Status ReadLabels(const Arguments& arguments, RecordOptions& options) {
   for (const std::string& label : arguments.All("--label")) {
@@ -103,7 +70,12 @@ Status ReadProbes(const Arguments& arguments, RecordOptions& options) {
 
 Result<RecordOptions> ReadOptions(const Arguments& arguments) {
   RecordOptions options;
-  CULPRIT_TRY(ReadTarget(arguments, options));
+  options.command = arguments.operands();
+  CULPRIT_ASSIGN(options.target, ReadTarget(arguments));
+  if (options.target.empty() && options.command.empty()) {
+    return Error{.message = "nothing to record",
+                 .hint = "culprit record -- COMMAND, or --pid, --comm, --cgroup, --system"};
+  }
   CULPRIT_TRY(ReadLabels(arguments, options));
   options.path = arguments.Has("--output") ? arguments.Text("--output") : std::string(kDefaultPath);
   options.overwrite = arguments.Has("--force") ? Overwrite::kAllow : Overwrite::kRefuse;
@@ -117,7 +89,7 @@ Result<RecordOptions> ReadOptions(const Arguments& arguments) {
   if (frequency > 10'000) return Error{.message = "--frequency goes up to 10000 a second"};
   options.sample_period_ns = frequency == 0 ? 0 : 1'000'000'000 / static_cast<int64_t>(frequency);
   options.min_wait_ns = arguments.DurationNs("--min-wait");
-  CULPRIT_ASSIGN(options.budget, ParseBudget("--budget", arguments.Text("--budget")));
+  CULPRIT_ASSIGN(options.budget, ReadBudget(arguments));
   // Then nothing bounds how fast the ring fills.
   if (options.budget == 0) options.ring_bytes *= 4;
   options.flight_ns = arguments.DurationNs("--flight");
@@ -130,10 +102,7 @@ Result<RecordOptions> ReadOptions(const Arguments& arguments) {
     return Error{.message = "a trigger writes the memory of a flight recorder",
                  .hint = "add --flight 60s"};
   }
-  const std::string tier = arguments.Text("--tier");
-  if (tier == "bpf") options.tier = record::Tier::kBpf;
-  if (tier == "perf") options.tier = record::Tier::kPerfSystem;
-  if (tier == "perf-own") options.tier = record::Tier::kPerfOwn;
+  options.tier = ReadTier(arguments);
   return options;
 }
 
@@ -177,15 +146,11 @@ void PrintOutcome(const RecordOutcome& outcome, const RecordOptions& options, Ou
 
 Result<int> RunRecord(const Arguments& arguments, Output& output) {
   CULPRIT_ASSIGN(const RecordOptions options, ReadOptions(arguments));
-  const SignalWatch signals;
+  const StopSignals stop;
+  const DumpSignal dump;
   const record::RecordListener listener = {
-      .should_stop = [] { return g_stop != 0; },
-      .should_dump =
-          [] {
-            const bool asked = g_dump != 0;
-            g_dump = 0;
-            return asked;
-          },
+      .should_stop = [&] { return stop.asked(); },
+      .should_dump = [] { return DumpSignal::asked(); },
       .note = [&](std::string_view text) { output.Note(text); }};
   CULPRIT_ASSIGN(const RecordOutcome outcome, record::Record(options, listener));
   PrintOutcome(outcome, options, output);

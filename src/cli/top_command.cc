@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <csignal>
-
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/live_flags.h"
+#include "cli/stop_signals.h"
 #include "cli/top_rows.h"
 #include "cli/top_screen.h"
 #include "cli/top_text.h"
@@ -16,46 +16,6 @@ constexpr size_t kFewestRows = 3;
 constexpr int64_t kShortestNs = 100'000'000;
 constexpr int64_t kLongestWindowNs = 300 * kNsPerSecond;
 
-// Signal handlers can only reach globals.
-volatile std::sig_atomic_t g_top_stop = 0;
-
-class TopSignals {
- public:
-  TopSignals() {
-    g_top_stop = 0;
-    struct sigaction stop = {};
-    stop.sa_handler = [](int) { g_top_stop = 1; };
-    sigaction(SIGINT, &stop, &old_[0]);
-    sigaction(SIGTERM, &stop, &old_[1]);
-    sigaction(SIGHUP, &stop, &old_[2]);
-  }
-  TopSignals(const TopSignals&) = delete;
-  TopSignals& operator=(const TopSignals&) = delete;
-  ~TopSignals() {
-    sigaction(SIGINT, &old_[0], nullptr);
-    sigaction(SIGTERM, &old_[1], nullptr);
-    sigaction(SIGHUP, &old_[2], nullptr);
-  }
-
- private:
-  struct sigaction old_[3] = {};
-};
-
-Status ReadTopTarget(const Arguments& arguments, record::RecordTarget& target) {
-  target.whole_system = arguments.Has("--system");
-  for (const std::string& text : arguments.All("--pid")) {
-    const std::optional<uint64_t> pid = ParseUnsigned(text);
-    if (!pid || *pid == 0 || *pid > INT32_MAX) {
-      return Error{.message = "'" + text + "' is no process id"};
-    }
-    target.pids.push_back(static_cast<int64_t>(*pid));
-  }
-  target.names = arguments.All("--comm");
-  target.cgroups = arguments.All("--cgroup");
-  if (target.empty()) target.whole_system = true;
-  return {};
-}
-
 template <class Choice>
 Choice ChoiceOf(const std::string& text, int count) {
   for (int i = 0; i < count; ++i) {
@@ -66,23 +26,16 @@ Choice ChoiceOf(const std::string& text, int count) {
 
 Result<record::LiveOptions> ReadTop(const Arguments& arguments) {
   record::LiveOptions options;
-  CULPRIT_TRY(ReadTopTarget(arguments, options.target));
+  CULPRIT_ASSIGN(options.target, ReadTarget(arguments));
+  if (options.target.empty()) options.target.whole_system = true;
   options.interval_ns = arguments.DurationNs("--interval");
   options.window_ns = arguments.DurationNs("--window");
   if (options.interval_ns < kShortestNs || options.window_ns < kShortestNs ||
       options.window_ns > kLongestWindowNs) {
     return Error{.message = "--interval and --window are at least 100ms, --window at most 5m"};
   }
-  std::string budget = arguments.Text("--budget");
-  const bool percent = budget.ends_with('%');
-  if (percent) budget.pop_back();
-  const std::optional<double> share = ParseDouble(budget);
-  if (!share || *share < 0) return Error{.message = "--budget wants a share like 3%"};
-  options.budget = percent ? *share / 100 : *share;
-  const std::string tier = arguments.Text("--tier");
-  if (tier == "bpf") options.tier = record::Tier::kBpf;
-  if (tier == "perf") options.tier = record::Tier::kPerfSystem;
-  if (tier == "perf-own") options.tier = record::Tier::kPerfOwn;
+  CULPRIT_ASSIGN(options.budget, ReadBudget(arguments));
+  options.tier = ReadTier(arguments);
   return options;
 }
 
@@ -95,8 +48,8 @@ Choice Next(Choice choice, int count) {
 class TopLoop {
  public:
   TopLoop(record::LiveView& view, const record::LiveOptions& live, const Arguments& arguments,
-          Output& output)
-      : view_(view), live_(live), arguments_(arguments), output_(output) {
+          const StopSignals& signals, Output& output)
+      : view_(view), live_(live), arguments_(arguments), signals_(signals), output_(output) {
     options_.by = ChoiceOf<TopBy>(arguments.Text("--by"), 5);
     options_.idle = arguments.Has("--idle");
     left_ = arguments.Number("--count");
@@ -115,7 +68,7 @@ class TopLoop {
   }
 
  private:
-  bool IsOver() const { return g_top_stop != 0 || quit_; }
+  bool IsOver() const { return signals_.asked() || quit_; }
 
   Status Look() {
     CULPRIT_ASSIGN(const trace::Trace* trace, view_.Look());
@@ -157,6 +110,7 @@ class TopLoop {
   record::LiveView& view_;
   const record::LiveOptions& live_;
   const Arguments& arguments_;
+  const StopSignals& signals_;
   Output& output_;
   TopScreen screen_;
   TopOptions options_;
@@ -171,9 +125,9 @@ class TopLoop {
 
 Result<int> RunTop(const Arguments& arguments, Output& output) {
   CULPRIT_ASSIGN(const record::LiveOptions live, ReadTop(arguments));
-  const TopSignals signals;
+  const StopSignals signals;
   CULPRIT_ASSIGN(const std::unique_ptr<record::LiveView> view, record::LiveView::Start(live));
-  CULPRIT_TRY(TopLoop(*view, live, arguments, output).Run());
+  CULPRIT_TRY(TopLoop(*view, live, arguments, signals, output).Run());
   return 0;
 }
 

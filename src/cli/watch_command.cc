@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/guard_commands.h"
 #include "cli/guard_target.h"
+#include "cli/live_flags.h"
 #include "cli/mine_options.h"
 #include "cli/watch_process.h"
 #include "guard/proc_file.h"
@@ -63,7 +64,7 @@ Result<WatchSettings> ReadWatchSettings(const Arguments& arguments) {
   settings.sample_every = arguments.Number("--sample-every");
   settings.retrain = arguments.Has("--retrain");
   settings.record = !arguments.Has("--no-traces");
-  CULPRIT_ASSIGN(settings.budget_ppm, ParseBudgetPpm(arguments.Text("--budget")));
+  CULPRIT_ASSIGN(settings.budget_ppm, ReadBudgetPpm(arguments));
   // A third for the guards, a sixth for looks at them, what is left for the recorder.
   settings.look_ppm = settings.budget_ppm / 6;
   settings.guard_ppm =

@@ -354,19 +354,25 @@ void Collector::AddLooks(Member& member, const std::vector<UnitLook>& looks, Uni
   }
 }
 
-UnitReport Collector::MakeReport(Member& member, const wire::Violation& violation) {
-  using Flags = wire::Violation::Flags;
+UnitReport Collector::NewReport(const Member& member, int64_t tid, uint64_t begin_ns,
+                                uint64_t wall_ns) {
   UnitReport report;
   report.pid = member.process->pid();
-  report.tid = violation.tid;
+  report.tid = tid;
   report.process = member.name;
+  report.begin_ns = begin_ns;
+  report.begin_unix_ns = UnixTimeOf(begin_ns);
+  report.wall_ns = wall_ns;
+  return report;
+}
+
+UnitReport Collector::MakeReport(Member& member, const wire::Violation& violation) {
+  using Flags = wire::Violation::Flags;
+  UnitReport report = NewReport(member, violation.tid, violation.begin_ns, violation.wall_ns);
   const bool unknown = (violation.flags & Flags::kUnknownType) != 0;
   FillType(unknown ? wire::kUnknown : violation.type, violation.loop, report);
   if ((violation.flags & Flags::kIterationCheck) != 0) report.type_name = "[whole iteration]";
   report.kind = static_cast<wire::UnitKind>(violation.unit_kind);
-  report.begin_ns = violation.begin_ns;
-  report.begin_unix_ns = UnixTimeOf(violation.begin_ns);
-  report.wall_ns = violation.wall_ns;
   report.ready_ns = std::min(violation.run_delay_ns, violation.wall_ns);
   report.cpu_ns = violation.cpu_ns;
   report.has_cpu = true;
@@ -406,20 +412,14 @@ void Collector::FillTrickle(const wire::Violation& violation, UnitReport& report
 }
 
 UnitReport Collector::MakeReport(Member& member, const HungUnit& hung) {
-  UnitReport report;
+  UnitReport report = NewReport(member, hung.unit.tid, hung.unit.begin_ns, hung.unit.elapsed_ns);
   report.state = UnitReport::State::kHangs;
-  report.pid = member.process->pid();
-  report.tid = hung.unit.tid;
-  report.process = member.name;
   // What it has done so far tells its type, as far as anything does.
   const TypeGuess guess = GuessType(types_, hung.unit, min_similarity_ppm_);
   FillType(guess.type, hung.unit.loop, report);
   report.similarity_ppm = guess.similarity_ppm;
   FillNearest(hung.unit, report);
   report.kind = hung.unit.kind;
-  report.begin_ns = hung.unit.begin_ns;
-  report.begin_unix_ns = UnixTimeOf(hung.unit.begin_ns);
-  report.wall_ns = hung.unit.elapsed_ns;
   report.ready_ns = hung.unit.run_delay_ns;
   report.threshold_ns = guess.threshold_ns != 0 ? guess.threshold_ns : options_.hang.hang_ns;
   report.ready_events = hung.unit.ready;
@@ -434,15 +434,9 @@ UnitReport Collector::MakeReport(Member& member, const HungUnit& hung) {
 }
 
 UnitReport Collector::MakeReport(Member& member, const Spin& spin) {
-  UnitReport report;
+  UnitReport report = NewReport(member, spin.tid, spin.begin_ns, spin.wall_ns);
   report.state = UnitReport::State::kSpins;
-  report.pid = member.process->pid();
-  report.tid = spin.tid;
-  report.process = member.name;
   FillType(kSpinningType, spin.loop, report);
-  report.begin_ns = spin.begin_ns;
-  report.begin_unix_ns = UnixTimeOf(spin.begin_ns);
-  report.wall_ns = spin.wall_ns;
   report.ready_ns = std::min(spin.run_delay_ns, spin.wall_ns);
   report.cpu_ns = spin.cpu_ns;
   report.has_cpu = true;

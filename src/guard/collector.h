@@ -117,6 +117,9 @@ class Collector {
   // False: it ended.
   bool PollMember(Member& member, const CollectorSink& sink, uint64_t now_ns);
   void TakeRing(Member& member, const CollectorSink& sink, uint64_t now_ns);
+  // With what every report has: who, when, how long.
+  static UnitReport NewReport(const Member& member, int64_t tid, uint64_t begin_ns,
+                              uint64_t wall_ns);
   UnitReport MakeReport(Member& member, const wire::Violation& violation);
   UnitReport MakeReport(Member& member, const HungUnit& hung);
   UnitReport MakeReport(Member& member, const Spin& spin);

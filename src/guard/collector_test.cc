@@ -85,153 +85,6 @@ void SetSlowUnit(FakeRuntime& runtime, int64_t tid, uint64_t begin_ns,
   runtime.SetSlot(0, slot);
 }
 
-TEST(Collector, LooksAtAHangingUnitAndNamesWhereItIs) {
-  const TestFolder folder;
-  auto session = NewSession(folder);
-  ASSERT_TRUE(session.ok());
-  Hanging hanging;
-  FakeRuntime runtime(session.value().path(), hanging.pid());
-  CollectorOptions options;
-  options.hang.hang_ns = 30'000'000;
-  Collector collector(session.value(), options);
-  const Profile profile = TwoTypes();
-  collector.Use(profile, "");
-  const uint64_t begin_ns = GuardClockNs();
-  SetSlowUnit(runtime, hanging.pid(), begin_ns);
-  std::vector<UnitReport> reports;
-  CollectorSink sink;
-  sink.report = [&](const UnitReport& report) { reports.push_back(report); };
-  for (int i = 0; i < 500 && reports.empty(); ++i) {
-    collector.Poll(sink);
-    usleep(5000);
-  }
-  ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0].state, UnitReport::State::kHangs);
-  EXPECT_EQ(reports[0].pid, hanging.pid());
-  ASSERT_FALSE(reports[0].stacks.empty());
-  EXPECT_NE(reports[0].Where().find("GuardTestHangs"), std::string::npos) << ToJson(reports[0]);
-
-  // It ends after all: the runtime's record closes the case, with the looks.
-  wire::Violation violation = {};
-  violation.type = 1;
-  violation.tid = static_cast<uint32_t>(hanging.pid());
-  violation.begin_ns = begin_ns;
-  violation.wall_ns = GuardClockNs() - begin_ns;
-  violation.cpu_ns = violation.wall_ns;
-  violation.threshold_ns = 1000;
-  ASSERT_TRUE(runtime.Push(violation));
-  collector.Poll(sink);
-  ASSERT_EQ(reports.size(), 2u) << "reported as hanging once, and its end";
-  EXPECT_EQ(reports[1].state, UnitReport::State::kHungEnded);
-  EXPECT_EQ(reports[1].type_name, "put");
-  EXPECT_NE(reports[1].Where().find("GuardTestHangs"), std::string::npos);
-}
-
-TEST(Collector, TellsOfALoopThatSpinsAndWhereItIs) {
-  const TestFolder folder;
-  auto session = NewSession(folder);
-  ASSERT_TRUE(session.ok());
-  Hanging spinning;
-  FakeRuntime runtime(session.value().path(), spinning.pid());
-  Collector collector(session.value(), {});
-  Profile profile = TwoTypes();
-  profile.types[0].stats.Add(20'000, 1000);
-  collector.Use(profile, "");
-  std::vector<UnitReport> reports;
-  CollectorSink sink;
-  sink.report = [&](const UnitReport& report) { reports.push_back(report); };
-  wire::UnitSlot slot = {};
-  slot.tid = static_cast<uint32_t>(spinning.pid());
-  auto samples = std::make_unique<wire::Cell>();
-  samples->kind = static_cast<uint32_t>(wire::RecordKind::kSamples);
-  samples->count = 10;
-  const uint64_t deadline_ns = GuardClockNs() + 30'000'000'000;
-  while (reports.empty() && GuardClockNs() < deadline_ns) {
-    slot.units += 10'000;
-    runtime.SetSlot(0, slot);
-    for (uint32_t i = 0; i < samples->count; ++i) {
-      samples->samples[i] = {
-          .type = wire::kUnknown, .tid = slot.tid, .begin_ns = GuardClockNs(), .wall_ns = 500};
-    }
-    runtime.Push(*samples);
-    collector.Poll(sink);
-    usleep(10'000);
-  }
-  ASSERT_EQ(reports.size(), 1u);
-  const UnitReport& report = reports[0];
-  EXPECT_EQ(report.state, UnitReport::State::kSpins);
-  EXPECT_EQ(report.type_name, "[spins]");
-  EXPECT_EQ(report.tid, spinning.pid());
-  EXPECT_GE(report.wall_ns, SpinWatch::kSpinNs);
-  EXPECT_GT(report.units, 100'000u);
-  EXPECT_NE(report.Where().find("GuardTestHangs"), std::string::npos) << ToJson(report);
-  EXPECT_NE(ToJson(report).find("\"units\":" + std::to_string(report.units)), std::string::npos)
-      << ToJson(report);
-}
-
-TEST(Collector, TellsOfAnOutputThatTricklesAndWhereItIs) {
-  const TestFolder folder;
-  auto session = NewSession(folder);
-  ASSERT_TRUE(session.ok());
-  Hanging trickling;
-  FakeRuntime runtime(session.value().path(), trickling.pid());
-  Collector collector(session.value(), {});
-  Profile profile = TwoTypes();
-  profile.types[0].stats.Add(60'000, 1000);
-  collector.Use(profile, "");
-  std::vector<UnitReport> reports;
-  CollectorSink sink;
-  sink.report = [&](const UnitReport& report) { reports.push_back(report); };
-  wire::UnitSlot slot = {};
-  slot.tid = static_cast<uint32_t>(trickling.pid());
-  wire::Violation violation = {};
-  violation.tid = slot.tid;
-  violation.type = wire::kUnknown;
-  violation.flags = wire::Violation::kTrickles;
-  violation.begin_ns = GuardClockNs();
-  violation.units = 500;
-  violation.threshold_ns = 1'000'000;
-  slot.trickle_ticks = FakeRuntime::TicksOf(violation.begin_ns);
-  // Its units come and go, each of them younger than it may become.
-  for (int i = 0; i < 8; ++i) {
-    slot.begin_ticks = FakeRuntime::TicksOf(GuardClockNs());
-    runtime.SetSlot(0, slot);
-    collector.Poll(sink);
-    usleep(2'000);
-  }
-  violation.wall_ns = GuardClockNs() - violation.begin_ns;
-  violation.cpu_ns = violation.wall_ns;
-  // As many events as make its units much shorter than the loop's work, or not.
-  violation.ready = static_cast<uint32_t>(violation.wall_ns / 19'000);
-  wire::Violation download = violation;
-  download.ready = static_cast<uint32_t>(violation.wall_ns / 25'000);
-  ASSERT_TRUE(runtime.Push(download));
-  collector.Poll(sink);
-  EXPECT_EQ(reports.size(), 0u);
-  EXPECT_EQ(collector.Totals().withdrawn, 1u);
-  // Looks are for the first record of their time: there are new ones.
-  slot.begin_ticks = FakeRuntime::TicksOf(GuardClockNs());
-  slot.trickle_ticks = slot.begin_ticks;
-  violation.begin_ns = GuardClockNs();
-  runtime.SetSlot(0, slot);
-  collector.Poll(sink);
-  usleep(2'000);
-  collector.Poll(sink);
-  violation.wall_ns = GuardClockNs() - violation.begin_ns;
-  violation.cpu_ns = violation.wall_ns;
-  violation.ready = static_cast<uint32_t>(violation.wall_ns / 19'000) + 1;
-  ASSERT_TRUE(runtime.Push(violation));
-  collector.Poll(sink);
-  ASSERT_EQ(reports.size(), 1u);
-  const UnitReport& report = reports[0];
-  EXPECT_EQ(report.state, UnitReport::State::kTrickles);
-  EXPECT_EQ(report.type_name, "[trickles]");
-  EXPECT_EQ(report.units, 500u);
-  EXPECT_EQ(ScenarioName(profile, report.type), "server: [trickles]");
-  EXPECT_NE(report.Where().find("GuardTestHangs"), std::string::npos) << ToJson(report);
-  EXPECT_NE(ToJson(report).find("\"units\":500"), std::string::npos) << ToJson(report);
-}
-
 // A session with one process, whose runtime the test plays.
 class Collected {
  public:
@@ -260,10 +113,17 @@ class Collected {
     violation.threshold_ns = 1000;
     return violation;
   }
+  // What the loop's units took in training.
+  void UseUnitsOf(uint64_t length_ns) {
+    profile_.types[0].stats.Add(length_ns, 1000);
+    collector_.Use(profile_, "");
+  }
+  void PollAtOnce() { collector_.Poll(sink_); }
   void EndUnit() { runtime_.SetSlot(0, {}); }
   FakeRuntime& runtime() { return runtime_; }
   Hanging& process() { return process_; }
   const Collector& collector() const { return collector_; }
+  const Profile& profile() const { return profile_; }
 
   std::vector<UnitReport> reports;
 
@@ -282,6 +142,107 @@ class Collected {
   Profile profile_;
   CollectorSink sink_;
 };
+
+TEST(Collector, LooksAtAHangingUnitAndNamesWhereItIs) {
+  Collected collected;
+  const int64_t pid = collected.process().pid();
+  const std::vector<UnitReport>& reports = collected.reports;
+  const uint64_t begin_ns = GuardClockNs();
+  SetSlowUnit(collected.runtime(), pid, begin_ns);
+  for (int i = 0; i < 500 && reports.empty(); ++i) collected.Poll();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].state, UnitReport::State::kHangs);
+  EXPECT_EQ(reports[0].pid, pid);
+  ASSERT_FALSE(reports[0].stacks.empty());
+  EXPECT_NE(reports[0].Where().find("GuardTestHangs"), std::string::npos) << ToJson(reports[0]);
+
+  // It ends after all: the runtime's record closes the case, with the looks.
+  wire::Violation violation = collected.Record(begin_ns, 0, GuardClockNs() - begin_ns);
+  violation.type = 1;
+  ASSERT_TRUE(collected.runtime().Push(violation));
+  collected.Poll();
+  ASSERT_EQ(reports.size(), 2u) << "reported as hanging once, and its end";
+  EXPECT_EQ(reports[1].state, UnitReport::State::kHungEnded);
+  EXPECT_EQ(reports[1].type_name, "put");
+  EXPECT_NE(reports[1].Where().find("GuardTestHangs"), std::string::npos);
+}
+
+TEST(Collector, TellsOfALoopThatSpinsAndWhereItIs) {
+  Collected collected;
+  collected.UseUnitsOf(20'000);
+  const std::vector<UnitReport>& reports = collected.reports;
+  wire::UnitSlot slot = {};
+  slot.tid = static_cast<uint32_t>(collected.process().pid());
+  auto samples = std::make_unique<wire::Cell>();
+  samples->kind = static_cast<uint32_t>(wire::RecordKind::kSamples);
+  samples->count = 10;
+  const uint64_t deadline_ns = GuardClockNs() + 30'000'000'000;
+  while (reports.empty() && GuardClockNs() < deadline_ns) {
+    slot.units += 10'000;
+    collected.runtime().SetSlot(0, slot);
+    for (uint32_t i = 0; i < samples->count; ++i) {
+      samples->samples[i] = {
+          .type = wire::kUnknown, .tid = slot.tid, .begin_ns = GuardClockNs(), .wall_ns = 500};
+    }
+    collected.runtime().Push(*samples);
+    collected.Poll(2);
+  }
+  ASSERT_EQ(reports.size(), 1u);
+  const UnitReport& report = reports[0];
+  EXPECT_EQ(report.state, UnitReport::State::kSpins);
+  EXPECT_EQ(report.type_name, "[spins]");
+  EXPECT_EQ(report.tid, collected.process().pid());
+  EXPECT_GE(report.wall_ns, SpinWatch::kSpinNs);
+  EXPECT_GT(report.units, 100'000u);
+  EXPECT_NE(report.Where().find("GuardTestHangs"), std::string::npos) << ToJson(report);
+  EXPECT_NE(ToJson(report).find("\"units\":" + std::to_string(report.units)), std::string::npos)
+      << ToJson(report);
+}
+
+// An output of the process trickles, for some rounds; its record, with units of some length.
+wire::Violation PlayTrickle(Collected& collected, uint64_t unit_ns) {
+  wire::UnitSlot slot = {};
+  slot.tid = static_cast<uint32_t>(collected.process().pid());
+  const uint64_t begin_ns = GuardClockNs();
+  slot.trickle_ticks = FakeRuntime::TicksOf(begin_ns);
+  // Its units come and go, each of them younger than it may become.
+  for (int i = 0; i < 4; ++i) {
+    slot.begin_ticks = FakeRuntime::TicksOf(GuardClockNs());
+    collected.runtime().SetSlot(0, slot);
+    collected.Poll();
+  }
+  collected.EndUnit();
+  wire::Violation violation =
+      collected.Record(begin_ns, wire::Violation::kTrickles, GuardClockNs() - begin_ns);
+  violation.type = wire::kUnknown;
+  violation.units = 500;
+  violation.ready = static_cast<uint32_t>(violation.wall_ns / unit_ns);
+  return violation;
+}
+
+TEST(Collector, TellsOfAnOutputThatTricklesAndWhereItIs) {
+  Collected collected;
+  collected.UseUnitsOf(60'000);
+  ASSERT_TRUE(collected.runtime().Push(PlayTrickle(collected, 18'000)));
+  collected.PollAtOnce();
+  ASSERT_EQ(collected.reports.size(), 1u);
+  const UnitReport& report = collected.reports[0];
+  EXPECT_EQ(report.state, UnitReport::State::kTrickles);
+  EXPECT_EQ(report.type_name, "[trickles]");
+  EXPECT_EQ(report.units, 500u);
+  EXPECT_EQ(ScenarioName(collected.profile(), report.type), "server: [trickles]");
+  EXPECT_NE(report.Where().find("GuardTestHangs"), std::string::npos) << ToJson(report);
+  EXPECT_NE(ToJson(report).find("\"units\":500"), std::string::npos) << ToJson(report);
+}
+
+TEST(Collector, ALongDownloadDoesNotTrickle) {
+  Collected collected;
+  collected.UseUnitsOf(60'000);
+  ASSERT_TRUE(collected.runtime().Push(PlayTrickle(collected, 25'000)));
+  collected.PollAtOnce();
+  EXPECT_TRUE(collected.reports.empty());
+  EXPECT_EQ(collected.collector().Totals().withdrawn, 1u);
+}
 
 TEST(Collector, JoinsWhatAGuardToldWithTheUnitsEnd) {
   Collected collected;

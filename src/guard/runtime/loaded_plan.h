@@ -57,8 +57,8 @@ struct SiteRule {
 // The smallest thing that may be reported, so that faster units need no more
 // than a comparison.
 struct LoopLimits {
-  uint64_t smallest_ticks[kUnitKinds];
   bool has_handlers;
+  uint64_t smallest_ticks[kUnitKinds];
 };
 
 struct LoadedPlan {

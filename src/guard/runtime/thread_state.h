@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "guard/runtime/loaded_modules.h"
@@ -102,10 +103,8 @@ static_assert(sizeof(Oddities) == sizeof(uint64_t));
 
 struct alignas(64) ThreadState {
   // Of the unit; see unit_tracker.h and unit_cut.h. What every unit touches comes
-  // first, in four lines of the cache, so that nothing else need be there: behind a
-  // system call none of them is near.
-  std::atomic<uint32_t> tid;  // 0: free
-  uint32_t index;
+  // first, in three lines of the cache (four where a loop has handlers), so that nothing
+  // else need be there: behind a system call none of them is near.
   const void* owner;           // its t_state
   wire::UnitSlot* slot;        // null: this process has none yet
   const LoadedPlan* plan;      // that the unit began under; null: no unit
@@ -113,21 +112,20 @@ struct alignas(64) ThreadState {
   uint64_t head_site;          // ...which returns there
   uint64_t quiet_until_ticks;  // a part that ends before it needs no look; 0: it does
   uint64_t until_sample;       // so many units, then one is a sample
-
-  const SiteRule* head;         // of the loop
-  uint64_t foreign_site;        // a call that returns there is no head by this plan
-  uint32_t head_call;           // WaitCall
-  uint32_t context_words;       // of a context set, that the plan uses
-  uint64_t unread_ticks;        // what iterations took since the thread's times were read
-  uint64_t unread_from_ticks;   // what this one takes counts from here
-  uint64_t read_after_ticks;    // when it is so much, they are read again...
-  uint64_t clocks_until_ticks;  // ...and from then on the clocks
   Oddities odd;
 
-  uint64_t refresh_ticks;  // from then on the thread's times are to be read
-  uint64_t work_ticks;     // from then on a wait asks whether there is work for the session
+  uint64_t foreign_site;        // a call that returns there is no head by this plan
+  uint64_t unread_ticks;        // what iterations took since the thread's times were read
+  uint64_t unread_from_ticks;   // what this one takes counts from here; after it, its end
+  uint64_t read_after_ticks;    // when it is so much, they are read again...
+  uint64_t clocks_until_ticks;  // ...and from then on the clocks
+  uint64_t refresh_ticks;       // from then on the thread's times are to be read
+  uint64_t work_ticks;          // from then on a wait asks whether there is work for the session
   uint32_t sample_count;
-  uint32_t followed;       // of outputs
+  uint32_t followed;  // of outputs
+
+  uint32_t head_call;      // WaitCall
+  uint32_t context_words;  // of a context set, that the plan uses
   int blocking_fd;         // + 1: it was asked, and blocks; 0: none...
   uint32_t blocking_uses;  // ...since so many waits
   uint64_t iteration_deadline_ticks;
@@ -135,7 +133,11 @@ struct alignas(64) ThreadState {
   uint64_t tail_ticks;               // of the iteration so far, outside handlers
   uint64_t tail_allowed_ticks;       // before the tail can be too slow
   LoopLimits limits;                 // of the loop
+
   uint64_t tail_contexts[wire::kContextWords];
+  const SiteRule* head;       // of the loop
+  std::atomic<uint32_t> tid;  // 0: free
+  uint32_t index;
   uint64_t own_ticks;            // spent by the runtime in the unit...
   uint64_t iteration_own_ticks;  // ...and in the iteration
   UnitTime tail_time;            // of the tail's parts that were long enough to be measured
@@ -166,6 +168,10 @@ struct alignas(64) ThreadState {
   uint64_t seen_stacks[64];  // hashes of (site, stack pointer)
   uint32_t stacks;
 };
+
+static_assert(offsetof(ThreadState, foreign_site) == 64);
+static_assert(offsetof(ThreadState, head_call) == 128);
+static_assert(offsetof(ThreadState, limits.smallest_ticks) + sizeof(uint64_t) == 192);
 
 extern __thread ThreadState* t_state;
 extern __thread LogCursor t_log;
