@@ -80,7 +80,8 @@ struct FollowedOutput {
   uint64_t limit_ticks = 0;  // from then on it may be too slow
   uint64_t events = 0;       // of all its iterations
   uint32_t iterations = 0;
-  bool told = false;  // it is too slow, and the slot says so
+  bool told = false;   // it is too slow
+  bool shown = false;  // it may become so, and the slot says it
   bool goes_on = false;
 };
 

@@ -18,6 +18,8 @@ constexpr uint32_t kFirstIterations = 4;
 // Fewer are no trickle, however long.
 constexpr uint32_t kFewestIterations = 32;
 constexpr uint64_t kAskAgainNs = 100'000;
+// Looks are wanted after so much of what it may take: at its end nothing shows where it was.
+constexpr uint64_t kShownAfter = 4;
 // A thread that slept for more than a tenth of the time waited for its peer.
 constexpr uint64_t kMostSleep = 10;
 
@@ -36,13 +38,13 @@ bool NeverSlept(const UnitTime& time) {
   return own_ns - std::min(time.cpu_ns, own_ns) <= own_ns / kMostSleep;
 }
 
-// The oldest output that is told is what looks are for.
+// The oldest output that is shown is what looks are for.
 void PublishTrickle(ThreadState& state) {
   uint64_t oldest = 0;
   for (uint32_t i = 0; i < state.followed; ++i) {
     const FollowedOutput& output = state.outputs[i];
     const uint64_t begin = output.begin.read_ticks;
-    if (output.told && (oldest == 0 || begin < oldest)) oldest = begin;
+    if (output.shown && (oldest == 0 || begin < oldest)) oldest = begin;
   }
   if (state.slot->trickle_ticks == oldest) return;
   const SlotChange change(*state.slot);
@@ -58,8 +60,10 @@ void Begin(ThreadState& state, const LoadedPlan& plan, FollowedOutput& output) {
 // It goes on, with one more iteration, and may have become too slow by it.
 void GoOn(ThreadState& state, const LoadedPlan& plan, FollowedOutput& output, uint64_t now) {
   if (output.iterations == kFirstIterations) return Begin(state, plan, output);
-  const bool due = output.iterations >= kFewestIterations && now >= output.limit_ticks;
-  if (!due || output.told) return;
+  if (output.iterations < kFewestIterations || output.told) return;
+  output.shown =
+      output.shown || now - output.begin.read_ticks >= TicksOfNs(ThresholdNs(plan) / kShownAfter);
+  if (now < output.limit_ticks) return;
   const uint64_t own_ns = TimeUntil(state, output, now).Own();
   const uint64_t threshold_ns = ThresholdNs(plan);
   output.told = own_ns > threshold_ns;

@@ -5,7 +5,8 @@
 // which none is slow. What epoll returns to the loop's head is followed: a descriptor
 // (by its event's data) that is ready for output and for nothing else in one iteration
 // after the other, while the thread never sleeps, for longer than a unit like no type
-// may take, trickles. It is told at its end, once; meanwhile the slot says so, for looks.
+// may take, trickles. It is told at its end, once; from a quarter of that time on the slot
+// says so, for looks.
 //
 // That its units are short, as those of a long download are not, is the collector's to
 // say. Of an iteration the first kFollowed events are looked at. poll and select are

@@ -74,6 +74,14 @@ TEST_F(Trickle, IsToldOnceAtItsEndWithAllItsUnits) {
   EXPECT_EQ(Told(), 1u);
 }
 
+TEST_F(Trickle, IsShownToLooksBeforeItIsTooSlow) {
+  IterateTimes(36, {Output(kOne)}, 10 * kUs);
+  EXPECT_NE(slot_.trickle_ticks, 0u);
+  Iterate({Input(kOne)});
+  EXPECT_EQ(slot_.trickle_ticks, 0u);
+  EXPECT_EQ(Told(), 0u);
+}
+
 TEST_F(Trickle, EndsWithAWaitThatReturnsNothing) {
   IterateTimes(300, {Output(kOne)});
   Return({});

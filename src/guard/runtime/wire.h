@@ -181,7 +181,7 @@ struct alignas(64) UnitSlot {
   uint64_t delay_ns;       // run delay as last read...
   uint64_t delay_ticks;    // ...at this time; 0: never
   uint64_t read_ns;        // delay_ticks by the clock of the records
-  uint64_t trickle_ticks;  // an output trickles since then (trickle.h); 0: none does
+  uint64_t trickle_ticks;  // an output may trickle since then (trickle.h); 0: none does
 };
 
 struct SlotsHeader {
