@@ -48,14 +48,15 @@ inline constexpr uint32_t kUsesOfAnswer = 64;
          ++state.blocking_uses < kUsesOfAnswer;
 }
 
-// The unit ends, quietly. nullptr: the long way is due.
+// The unit ends, quietly. nullptr: the long way is due, as it is every work_ticks: samples
+// that are to be flushed can wait for that.
 [[gnu::always_inline]] inline ThreadState* EnterQuickly(const WaitSpec& spec,
                                                         const CallArguments& arguments,
                                                         const CallPlace& place) {
   ThreadState* state = KnownThread();
   if (state == nullptr || !IsAtItsHead(*state, CurrentPlan(), place) ||
       state->head_call != static_cast<uint32_t>(spec.call) || state->odd.in_runtime ||
-      state->sample_count != 0 || !SurelyBlocks(*state, spec.shape, arguments)) {
+      !SurelyBlocks(*state, spec.shape, arguments)) {
     return nullptr;
   }
   const uint64_t now = ReadTicks();
@@ -69,16 +70,17 @@ inline constexpr uint32_t kUsesOfAnswer = 64;
                                                 const CallPlace& place, long result) {
   const uint32_t ready = ReadyEvents(spec, result);
   const LoadedPlan* plan = CurrentPlan();
-  FollowIfDue(state, plan, ReadyListOf(spec, arguments, ready), ready);
   if (ready == 0) {
     if (IsFdShape(spec.shape)) state.blocking_fd = 0;
+    if (state.odd.follows && plan != nullptr) FollowIfDue(state, *plan, {}, 0);
     return;
   }
   if (plan == nullptr || !IsAtItsHead(state, plan, place)) return;
   const uint64_t now = ReadTicks();
+  const ReadyList list = ReadyListOf(spec, arguments, ready);
   if (state.odd.Any() || state.unread_ticks >= state.read_after_ticks ||
-      now >= state.clocks_until_ticks) {
-    return LeaveHead(state, place, ready);
+      now >= state.clocks_until_ticks || BeginsWithOutput(list)) {
+    return LeaveHead(state, place, list.events, ready);
   }
   state.unread_from_ticks = now;
   BeginIteration(state, ready, now);

@@ -96,7 +96,8 @@ struct alignas(8) Oddities {
   bool times_moved;  // at_iteration_begin is not at_begin
   bool calibrates;   // the plan's mode, or...
   bool counts_hits;  // ...that it has hit_counting
-  bool reserved[3];
+  bool follows;      // outputs (trickle.h)
+  bool reserved[2];
 
   bool Any() const { return __builtin_bit_cast(uint64_t, *this) != 0; }
 };
@@ -123,7 +124,7 @@ struct alignas(64) ThreadState {
   uint64_t refresh_ticks;       // from then on the thread's times are to be read
   uint64_t work_ticks;          // from then on a wait asks whether there is work for the session
   uint32_t sample_count;
-  uint32_t followed;  // of outputs
+  uint32_t index;
 
   uint32_t head_call;      // WaitCall
   uint32_t context_words;  // of a context set, that the plan uses
@@ -136,9 +137,8 @@ struct alignas(64) ThreadState {
   LoopLimits limits;                 // of the loop
 
   uint64_t tail_contexts[wire::kContextWords];
-  const SiteRule* head;       // of the loop
-  std::atomic<uint32_t> tid;  // 0: free
-  uint32_t index;
+  const SiteRule* head;          // of the loop
+  std::atomic<uint32_t> tid;     // 0: free
   uint64_t own_ticks;            // spent by the runtime in the unit...
   uint64_t iteration_own_ticks;  // ...and in the iteration
   UnitTime tail_time;            // of the tail's parts that were long enough to be measured
@@ -155,6 +155,7 @@ struct alignas(64) ThreadState {
   wire::Sample samples[kSamplesACell];
   uint32_t context_hits[64 * wire::kContextWords];  // of the unit, for the paper's counting
   FollowedOutput outputs[kFollowed];
+  uint32_t followed;  // of these; odd.follows: any
   TypeCacheEntry type_cache[kTypeCacheEntries];
   HeadMemo heads[kHeadMemos];
 

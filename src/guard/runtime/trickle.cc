@@ -122,11 +122,13 @@ void FollowOutputs(ThreadState& state, const LoadedPlan& plan, const ReadyList& 
   }
   for (uint32_t i = 0; i < count; ++i) state.outputs[i] = going[i];
   state.followed = count;
+  state.odd.follows = count != 0;
   PublishTrickle(state);
 }
 
 void ForgetOutputs(ThreadState& state) {
   state.followed = 0;
+  state.odd.follows = false;
   if (state.slot != nullptr) PublishTrickle(state);
 }
 

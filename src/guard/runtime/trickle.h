@@ -9,11 +9,11 @@
 // says so, for looks.
 //
 // That its units are short, as those of a long download are not, is the collector's to
-// say. Of an iteration the first kFollowed events are looked at. poll and select are
-// not followed.
+// say. It is the first of the ready events when it begins to be followed, and among the
+// first kFollowed later. poll and select are not followed.
 //
 // In the thread's own time. Without such a descriptor an iteration costs a look at
-// its events, which the program reads next.
+// its first event, which the program reads next.
 #pragma once
 
 #include <sys/epoll.h>
@@ -31,24 +31,27 @@ struct ReadyList {
   uint32_t count = 0;
 };
 
+[[gnu::always_inline]] inline ReadyList FirstOf(const epoll_event* events, uint32_t ready) {
+  if (events == nullptr) return {};
+  return {events, ready < kFollowed ? ready : kFollowed};
+}
+
 [[gnu::always_inline]] inline ReadyList ReadyListOf(const WaitSpec& spec,
                                                     const CallArguments& arguments,
                                                     uint32_t ready) {
-  if (spec.call != wire::WaitCall::kEpoll || arguments.value[1] == 0) return {};
+  if (spec.call != wire::WaitCall::kEpoll) return {};
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an argument as its register held it
-  return {reinterpret_cast<const epoll_event*>(arguments.value[1]),
-          ready < kFollowed ? ready : kFollowed};
+  return FirstOf(reinterpret_cast<const epoll_event*>(arguments.value[1]), ready);
 }
 
 [[gnu::always_inline]] inline bool IsOnlyOutput(const epoll_event& event) {
   return (event.events & (EPOLLIN | EPOLLPRI | EPOLLOUT)) == EPOLLOUT;
 }
 
-[[gnu::always_inline]] inline bool HasOnlyOutput(const ReadyList& list) {
-  for (uint32_t i = 0; i < list.count; ++i) {
-    if (IsOnlyOutput(list.events[i])) return true;
-  }
-  return false;
+// What is to be followed begins with an output that comes first; where several events are
+// ready all the time each of them does, now and then.
+[[gnu::always_inline]] inline bool BeginsWithOutput(const ReadyList& list) {
+  return list.count != 0 && IsOnlyOutput(list.events[0]);
 }
 
 // The head's wait returned, with `ready` events in all; what it waited for is not yet
@@ -56,12 +59,10 @@ struct ReadyList {
 void FollowOutputs(ThreadState& state, const LoadedPlan& plan, const ReadyList& list,
                    uint32_t ready);
 
-[[gnu::always_inline]] inline void FollowIfDue(ThreadState& state, const LoadedPlan* plan,
-                                               const ReadyList& list, uint32_t ready) {
-  const bool due = state.followed != 0 || HasOnlyOutput(list);
-  if (__builtin_expect(due, 0) && plan != nullptr && state.plan == plan) {
-    FollowOutputs(state, *plan, list, ready);
-  }
+inline void FollowIfDue(ThreadState& state, const LoadedPlan& plan, const ReadyList& list,
+                        uint32_t ready) {
+  const bool due = state.odd.follows || BeginsWithOutput(list);
+  if (due && state.plan == &plan) FollowOutputs(state, plan, list, ready);
 }
 
 // Whatever was followed is no longer.

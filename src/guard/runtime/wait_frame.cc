@@ -187,7 +187,7 @@ void LeaveWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& argu
     if (frame.plan != plan) return;
     if (result < 0) state->blocking_fd = 0;
     const uint32_t ready = ReadyEvents(spec, result);
-    FollowIfDue(*state, plan, ReadyListOf(spec, arguments, ready), ready);
+    FollowIfDue(*state, *plan, ReadyListOf(spec, arguments, ready), ready);
     return LeaveLoopWait(*state, *plan, *frame.head, frame.place.sp, ready);
   }
   frame.liveness = 0;
@@ -195,7 +195,9 @@ void LeaveWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& argu
   if (plan->mode == wire::Mode::kTrain) LeaveTraining(*state, frame, spec, arguments, result);
 }
 
-void LeaveHead(ThreadState& state, const CallPlace& place, uint32_t ready) {
+void LeaveHead(ThreadState& state, const CallPlace& place, const epoll_event* events,
+               uint32_t ready) {
+  FollowIfDue(state, *state.plan, FirstOf(events, ready), ready);
   LeaveLoopWait(state, *state.plan, *state.head, place.sp, ready);
 }
 

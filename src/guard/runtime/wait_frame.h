@@ -13,6 +13,8 @@
 
 #include "guard/runtime/wait_shape.h"
 
+struct epoll_event;
+
 namespace culprit::guard::runtime {
 
 // Where a detoured call was made.
@@ -40,8 +42,10 @@ void EnterWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& argu
 void LeaveWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& arguments, long result);
 
 // A wait that was entered quickly (quick_wait.h), at the head of the thread's loop,
-// returns with ready events, and something is to be looked at.
-void LeaveHead(ThreadState& state, const CallPlace& place, uint32_t ready);
+// returns with ready events, and something is to be looked at. `events`: those of epoll;
+// null: of another call.
+void LeaveHead(ThreadState& state, const CallPlace& place, const epoll_event* events,
+               uint32_t ready);
 
 // The stack pointer at entry of the function that this stands in.
 #define CULPRIT_ENTRY_SP() \
