@@ -15,7 +15,7 @@ namespace culprit::cli {
 
 Result<int64_t> ParsePid(const std::string& text);
 
-// Of --budget; in millionths.
+// Of --budget, at most the whole: as a share, and in millionths.
 Result<double> ReadBudget(const Arguments& arguments);
 Result<uint64_t> ReadBudgetPpm(const Arguments& arguments);
 

@@ -235,6 +235,19 @@ TEST(Collector, TellsOfAnOutputThatTricklesAndWhereItIs) {
   EXPECT_NE(ToJson(report).find("\"units\":500"), std::string::npos) << ToJson(report);
 }
 
+TEST(Collector, AUnitThatHangsWhileAnOutputTricklesIsSeen) {
+  Collected collected;
+  wire::UnitSlot slot = {};
+  slot.tid = static_cast<uint32_t>(collected.process().pid());
+  slot.begin_ticks = FakeRuntime::TicksOf(GuardClockNs());
+  slot.overdue_ticks = slot.begin_ticks + 500;
+  slot.trickle_ticks = slot.begin_ticks - 1000;
+  collected.runtime().SetSlot(0, slot);
+  for (int i = 0; i < 500 && collected.reports.empty(); ++i) collected.Poll();
+  ASSERT_EQ(collected.reports.size(), 1u);
+  EXPECT_EQ(collected.reports[0].state, UnitReport::State::kHangs);
+}
+
 TEST(Collector, ALongDownloadDoesNotTrickle) {
   Collected collected;
   collected.UseUnitsOf(60'000);

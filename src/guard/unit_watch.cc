@@ -96,11 +96,10 @@ std::vector<HungUnit> UnitWatch::Round(const GuardedProcess& process, const Proc
                                        uint64_t now_ns) {
   std::vector<HungUnit> hanging;
   for (OpenUnit& unit : process.OpenUnits(now_ns)) {
-    if (unit.trickle_ns != 0) {
-      LookAtTrickle(process, image, unit, now_ns);
+    if (unit.allowed_ns == 0 || unit.elapsed_ns < unit.allowed_ns) {
+      if (unit.trickle_ns != 0) LookAtTrickle(process, image, unit, now_ns);
       continue;
     }
-    if (unit.allowed_ns == 0 || unit.elapsed_ns < unit.allowed_ns) continue;
     const uint64_t delay_ns = ReadThreadLife(process.pid(), unit.tid).run_delay_ns;
     const bool known = unit.run_delay_ns != 0 && delay_ns > unit.run_delay_ns;
     unit.run_delay_ns = known ? std::min(delay_ns - unit.run_delay_ns, unit.elapsed_ns) : 0;
