@@ -28,6 +28,21 @@ std::vector<std::vector<uint32_t>> GroupsOfPlaces(const Profile& profile) {
   return groups;
 }
 
+// The longer of two paths that are the same as far as both are known; kNoIndex: they
+// differ. Where a log begins, or misses something, the outermost calls are not known.
+uint32_t JoinPaths(const Profile& profile, uint32_t one, uint32_t other) {
+  uint32_t of_one = one;
+  uint32_t of_other = other;
+  while (of_one != of_other) {
+    if (of_one == kNoIndex) return other;
+    if (of_other == kNoIndex) return one;
+    if (profile.paths[of_one].function != profile.paths[of_other].function) return kNoIndex;
+    of_one = profile.paths[of_one].parent;
+    of_other = profile.paths[of_other].parent;
+  }
+  return one;
+}
+
 // Rows of one function and depth, or of one caller besides: no units of a loop and
 // kind come there by two paths.
 bool HaveOnePath(const Profile& profile, const std::vector<std::vector<uint32_t>>& groups,
@@ -36,7 +51,9 @@ bool HaveOnePath(const Profile& profile, const std::vector<std::vector<uint32_t>
   for (const Row* row = begin; row != end; ++row) {
     const uint32_t path = profile.places[row->second].path;
     for (const uint32_t group : groups[row->second]) {
-      if (path_of_group.try_emplace(group, path).first->second != path) return false;
+      uint32_t& known = path_of_group.try_emplace(group, path).first->second;
+      known = JoinPaths(profile, known, path);
+      if (known == kNoIndex) return false;
     }
   }
   return true;

@@ -4,7 +4,8 @@
 // dense numbers, ascending, so that those of a function are neighbours. A context
 // is <function, depth> where one call path alone leads there (in units of one loop
 // and kind: types of others are not mistaken for each other), else <function,
-// depth, caller> where one path alone has that caller. Places of variable depth,
+// depth, caller> where one path alone has that caller; paths that are the same but for how far
+// out they are known are one. Places of variable depth,
 // and those that even the caller leaves ambiguous, have none: what they would say
 // is not known. Immutable; 16 bytes a context.
 #pragma once

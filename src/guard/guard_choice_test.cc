@@ -9,6 +9,7 @@
 #include <set>
 
 #include "guard/context_bits.h"
+#include "guard/naive_contexts.h"
 #include "guard/random_profile.h"
 #include "guard/type_entropy.h"
 #include "guard/unit_types.h"
@@ -72,97 +73,6 @@ TEST(TypeEntropy, GainsAreThoseOfTheDefinition) {
   }
 }
 
-bool IsEntered(const Profile& profile, uint32_t place, uint32_t loop) {
-  return std::any_of(profile.shapes.begin(), profile.shapes.end(), [&](const UnitShape& shape) {
-    return shape.loop == loop &&
-           std::binary_search(shape.places.begin(), shape.places.end(), place);
-  });
-}
-
-// By the definition: no two paths that share function and depth, and the caller
-// besides, in units of one loop (these profiles have one kind of unit).
-bool IsAlone(const Profile& profile, const Place& place, bool same_caller) {
-  std::vector<uint32_t> alike;
-  for (uint32_t i = 0; i < profile.places.size(); ++i) {
-    const Place& other = profile.places[i];
-    if (other.depth == place.depth &&
-        profile.paths[other.path].function == profile.paths[place.path].function &&
-        (!same_caller || other.caller == place.caller)) {
-      alike.push_back(i);
-    }
-  }
-  for (uint32_t loop = 0; loop < profile.loops.size(); ++loop) {
-    std::set<uint32_t> paths;
-    for (const uint32_t i : alike) {
-      if (IsEntered(profile, i, loop)) paths.insert(profile.places[i].path);
-    }
-    if (paths.size() > 1) return false;
-  }
-  return true;
-}
-
-std::vector<CalledContext> ContextsOf(const Profile& profile, const UnitShape& shape) {
-  std::set<CalledContext> contexts;
-  for (const uint32_t number : shape.places) {
-    const Place& place = profile.places[number];
-    const uint32_t function = profile.paths[place.path].function;
-    if (IsAlone(profile, place, false)) {
-      contexts.insert({function, {place.depth}});
-    } else if (place.caller != kNoIndex && IsAlone(profile, place, true)) {
-      contexts.insert({function, {place.depth, place.caller}});
-    }
-  }
-  return {contexts.begin(), contexts.end()};
-}
-
-TEST(ContextNumbers, AreThoseOfTheDefinition) {
-  uint64_t by_caller = 0;
-  uint64_t none = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    const Profile profile = RandomProfile(seed, {.functions = 6, .paths = 40, .loops = 2});
-    const ContextNumbers numbers(profile);
-    for (const UnitShape& shape : profile.shapes) {
-      std::vector<CalledContext> found;
-      for (const uint32_t number : numbers.OfShape(shape)) found.push_back(numbers.at(number));
-      ASSERT_EQ(found, ContextsOf(profile, shape)) << seed;
-    }
-    for (uint32_t i = 0; i < profile.places.size(); ++i) {
-      const uint32_t number = numbers.OfPlace(i);
-      if (number == kNoIndex) ++none;
-      if (number != kNoIndex && numbers.at(number).context.caller != kNoIndex) ++by_caller;
-    }
-  }
-  EXPECT_GT(by_caller, 100U);
-  EXPECT_GT(none, 20U);
-}
-
-// Two commands that call the same helper at the same depth: only the caller of
-// the helper says which it was, and what the helper calls is not known at all.
-TEST(ContextNumbers, ACallerTellsWhoCalledAndNotWhoCalledHim) {
-  Profile profile;
-  profile.modules = {{"ab01", "/bin/program"}};
-  for (uint32_t i = 0; i < 4; ++i) profile.functions.push_back({0, 0x1000 + i * 0x100ULL, {}});
-  profile.callers = {{0, 0x1010}, {0, 0x1110}, {0, 0x1210}};
-  profile.paths = {{kNoIndex, 0}, {kNoIndex, 1}, {0, 2}, {1, 2}, {2, 3}, {3, 3}};
-  profile.places = {{0, 16}, {1, 16}, {2, 64, 0}, {3, 64, 1}, {4, 96, 2}, {5, 96, 2}};
-  profile.loops.resize(1);
-  profile.shapes.push_back({.places = {0, 1, 2, 3, 4, 5}, .hits = {1, 1, 1, 1, 1, 1}});
-  const ContextNumbers numbers(profile);
-  using Clarity = ContextNumbers::Clarity;
-  EXPECT_EQ(numbers.ClarityOf(0), Clarity::kClear);
-  EXPECT_EQ(numbers.ClarityOf(2), Clarity::kByCaller);
-  EXPECT_EQ(numbers.ClarityOf(4), Clarity::kAmbiguous);
-  EXPECT_EQ(numbers.at(numbers.OfPlace(3)), (CalledContext{2, {64, 1}}));
-  EXPECT_EQ(numbers.OfPlace(5), kNoIndex);
-  // Nobody mistakes units of different loops for each other.
-  profile.loops.resize(2);
-  profile.shapes[0].places = {0, 2, 4};
-  profile.shapes.push_back({.loop = 1, .places = {1, 3, 5}, .hits = {1, 1, 1}});
-  const ContextNumbers apart(profile);
-  EXPECT_EQ(apart.ClarityOf(4), Clarity::kClear);
-  EXPECT_EQ(apart.OfPlace(4), apart.OfPlace(5));
-}
-
 // The gain of the first guard by the definition, over all functions; unless it
 // turned out to mislead and was dropped, which is rare.
 TEST(ChooseGuards, TheFirstGuardGainsMostPerHit) {
@@ -186,7 +96,7 @@ TEST(ChooseGuards, TheFirstGuardGainsMostPerHit) {
       double hits = 0;
       for (size_t i = 0; i < profile.shapes.size(); ++i) {
         const UnitShape& shape = profile.shapes[i];
-        for (const CalledContext& called : ContextsOf(profile, shape)) {
+        for (const CalledContext& called : NaiveContexts(profile, shape)) {
           if (called.function == function) {
             observed[i].push_back(static_cast<uint32_t>(called.context.depth));
             observed[i].push_back(called.context.caller);
@@ -221,7 +131,7 @@ TEST(ChooseGuards, TellAllTypesThatContextsCanTell) {
     const ContextBits bits(profile, profile.guards);
     std::map<std::pair<uint32_t, ContextSet>, std::map<std::vector<CalledContext>, uint32_t>> seen;
     for (const UnitShape& shape : profile.shapes) {
-      seen[{shape.loop, bits.OfShape(shape)}][ContextsOf(profile, shape)] = shape.type;
+      seen[{shape.loop, bits.OfShape(shape)}][NaiveContexts(profile, shape)] = shape.type;
     }
     for (const auto& [key, shapes] : seen) {
       std::set<uint32_t> types;

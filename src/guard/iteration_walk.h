@@ -4,9 +4,12 @@
 // return of a loop's wait call with something to the next of its waits. Tells a
 // visitor:
 //
-//   void Begin(loop, ready, bytes)        an iteration begins; bytes the wait read
+//   void Begin(loop, ready, place)        an iteration begins
 //   void Enter(function, depth16, return_address)
 //                                         an entry inside; depth in units of 16 bytes
+//   void Pass(function, sp16, return_address)
+//                                         an entry outside, of any stack
+//   void Lose()                           entries are missing, or it is another thread
 //   void Read(bytes)                      input received inside
 //   void End(dur_ns, complete)            it ended; not complete: damage, or the
 //                                         thread left the loop: to be dropped
@@ -57,6 +60,12 @@ class LoopSites {
   const WaitStacks& stacks_;
 };
 
+// Stack pointers in units of 16 bytes: of the loop's calls, which lie below it, and of the wait.
+struct LoopPlace {
+  uint64_t base16 = 0;
+  uint64_t sp16 = 0;
+};
+
 template <class Visitor>
 class IterationWalk {
  public:
@@ -67,9 +76,11 @@ class IterationWalk {
   Status Run(Diagnostics& diagnostics) {
     CULPRIT_ASSIGN(LogCursor cursor, LogCursor::Open(log_, diagnostics));
     for (LogRecord record; cursor.Next(record);) {
-      if (record.broken) Drop();
+      if (record.broken) Lose();
       if (record.kind == wire::LogKind::kEnter) {
-        if (inside_) Enter(record.a, record.b, record.words[0]);
+        if (record.a < ids_.size() && ids_[record.a] != kNoIndex) {
+          Enter(ids_[record.a], record.b, record.words[0]);
+        }
       } else {
         Take(record);
       }
@@ -82,14 +93,16 @@ class IterationWalk {
  private:
   static constexpr int64_t kDeepest16 = (int64_t{64} << 20) / 16;
 
-  void Enter(uint32_t id, uint64_t sp16, uint64_t return_address) {
+  void Enter(uint32_t function, uint64_t sp16, uint64_t return_address) {
+    if (!inside_) return visitor_.Pass(function, sp16, return_address);
     const auto depth16 = static_cast<int64_t>(base16_) - static_cast<int64_t>(sp16);
     if (depth16 > kDeepest16 || depth16 < -kDeepest16) {
       ++foreign_;
     } else if (depth16 <= 0) {
       Drop();  // the holder itself was left
-    } else if (id < ids_.size() && ids_[id] != kNoIndex) {
-      visitor_.Enter(ids_[id], static_cast<int32_t>(depth16), return_address);
+      visitor_.Pass(function, sp16, return_address);
+    } else {
+      visitor_.Enter(function, static_cast<int32_t>(depth16), return_address);
     }
   }
 
@@ -105,7 +118,7 @@ class IterationWalk {
         if (inside_) visitor_.Read(record.b);
         break;
       case wire::LogKind::kThread:  // another thread of the same id, perhaps
-        Drop();
+        Lose();
         break;
       default:
         break;
@@ -130,6 +143,7 @@ class IterationWalk {
     loop_ = place.head->loop;
     holder_ = place.head->holder;
     head_ = true;
+    wait16_ = record.b;
   }
 
   void WaitExit(const LogRecord& record) {
@@ -141,7 +155,12 @@ class IterationWalk {
     if (record.b == 0) return;
     inside_ = true;
     begin_ns_ = record.words[0];
-    visitor_.Begin(loop_, record.b, record.words[2]);
+    visitor_.Begin(loop_, record.b, LoopPlace{base16_, wait16_});
+  }
+
+  void Lose() {
+    Drop();
+    visitor_.Lose();
   }
 
   void Drop() {
@@ -175,6 +194,7 @@ class IterationWalk {
   bool inside_ = false;  // an iteration
   bool head_ = false;    // the wait that began last is the loop's
   uint64_t base16_ = 0;
+  uint64_t wait16_ = 0;  // of the loop's last wait
   uint32_t loop_ = kNoIndex;
   uint32_t holder_ = kNoIndex;  // of the loop
   uint64_t begin_ns_ = 0;

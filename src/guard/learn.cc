@@ -23,7 +23,9 @@ class SampleTaker {
  public:
   explicit SampleTaker(size_t loops) : samples_(loops) {}
 
-  void Begin(uint32_t loop, uint64_t ready, uint64_t /*bytes*/) {
+  void Pass(uint32_t, uint64_t, uint64_t) {}
+  void Lose() {}
+  void Begin(uint32_t loop, uint64_t ready, const LoopPlace& /*place*/) {
     loop_ = loop;
     samples_[loop].Begin(ready);
   }

@@ -83,6 +83,48 @@ uint64_t UnitsOfKind(const Profile& profile, wire::UnitKind kind) {
   return units;
 }
 
+// Serves a connection: waits for a request deep inside its calls and goes on from there; what is
+// there already is read without waiting, and the loop turns.
+void ServeAConnection(SimulatedThread& thread, uint32_t requests) {
+  const auto execute = [&](uint32_t i) {
+    thread.Call("execute", 48, [&] { thread.Call("command_" + std::to_string(i % 4)); });
+  };
+  thread.Call("connection", 64, [&] {
+    for (uint32_t i = 0; i < requests; ++i) {
+      thread.Call("serve_one", 96, [&] {
+        thread.Call("receive", 32, [&] { thread.Wait(wire::WaitCall::kPoll, 1); });
+        execute(i);
+      });
+      if (i % 7 == 0) {
+        thread.Call("serve_one", 96, [&] {
+          thread.Call("receive", 32, [&] { thread.Read(20); });
+          execute(i / 7);
+        });
+      }
+    }
+  });
+}
+
+TEST(Learn, ALoopThatWaitsInsideItsCallsHasTheSamePathsWhenItTurnsWithoutWaiting) {
+  const TestFolder folder;
+  SimulatedProcess process(100);
+  SimulatedThread thread(process, 100);
+  ServeAConnection(thread, 400);
+  process.Write(folder);
+  thread.Write(folder);
+  const Profile profile = MustLearn(folder).profile;
+  ASSERT_EQ(profile.loops.size(), 1U);
+  EXPECT_EQ(NameOf(profile, process, profile.loops[0].holder), "connection");
+  std::map<std::string, uint32_t> paths;
+  for (const CallPath& path : profile.paths) ++paths[NameOf(profile, process, path.function)];
+  for (const char* name :
+       {"serve_one", "execute", "command_0", "command_1", "command_2", "command_3"}) {
+    EXPECT_EQ(paths[name], 1U) << name;
+  }
+  EXPECT_EQ(profile.quality.ambiguous_hits, 0U);
+  EXPECT_EQ(profile.quality.right, profile.quality.units);
+}
+
 TEST(Learn, FindsLoopLevelsAndTypesOfASimulatedServer) {
   const TestFolder folder;
   SimulatedProcess process(100);

@@ -67,8 +67,8 @@ uint32_t ShapeTable::PlaceOf(uint32_t site, int32_t depth16) {
 }
 
 // A caller that is not on the stack was not seen to be entered: it is not patched.
-void ShapeTable::PopTo(int32_t depth16, uint32_t caller_function) {
-  while (!stack_.empty() && stack_.back().depth16 >= depth16) stack_.pop_back();
+void ShapeTable::PopTo(uint64_t sp16, uint32_t caller_function) {
+  while (!stack_.empty() && stack_.back().sp16 <= sp16) stack_.pop_back();
   if (caller_function == kNoIndex) return;
   for (size_t i = stack_.size(); i > 0; --i) {
     if (stack_[i - 1].function != caller_function) continue;
@@ -77,11 +77,27 @@ void ShapeTable::PopTo(int32_t depth16, uint32_t caller_function) {
   }
 }
 
+// Of what is called with so many frames on the stack: its caller's path.
+uint32_t ShapeTable::PathBelow(size_t frames) const {
+  return frames <= first_ ? kNoIndex : stack_[std::min(frames, first_ + kMaxFrames) - 1].path;
+}
+
+void ShapeTable::BeginIteration(uint64_t base16, uint64_t sp16) {
+  base16_ = base16;
+  while (!stack_.empty() && stack_.back().sp16 <= sp16) stack_.pop_back();
+  first_ = 0;
+  while (first_ < stack_.size() && stack_[first_].sp16 >= base16) ++first_;
+  for (size_t i = first_; i < stack_.size(); ++i) {
+    stack_[i].path = ChildOf(PathBelow(i), stack_[i].function);
+  }
+}
+
 void ShapeTable::Enter(uint32_t function, int32_t depth16, const CallOrigin& origin, Open unit) {
-  PopTo(depth16, origin.function);
-  const size_t parent = std::min(stack_.size(), kMaxFrames);
-  const uint32_t path = ChildOf(parent == 0 ? kNoIndex : stack_[parent - 1].path, function);
-  stack_.push_back({depth16, path, function});
+  const uint64_t sp16 = base16_ - static_cast<uint64_t>(int64_t{depth16});
+  PopTo(sp16, origin.function);
+  first_ = std::min(first_, stack_.size());
+  const uint32_t path = ChildOf(PathBelow(stack_.size()), function);
+  stack_.push_back({sp16, path, function});
   const uint32_t place = PlaceOf(SiteOf(path, origin.caller), depth16);
   OpenUnit& open = open_[unit];
   if (open.stamp[place] == 0) {

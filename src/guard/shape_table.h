@@ -7,6 +7,10 @@
 // that called it is gone too: its caller has since grown its own frame). Of the tree only the set
 // of places <call path, depth, caller> stays; units with equal sets are one shape with a count.
 //
+// A call path begins below the loop, whether its first functions were entered inside the unit or
+// before: a loop that waits deep inside of its calls goes on where it waited, and comes to the same
+// places as one that is called anew. So what is entered between units is told as well (Pass).
+//
 // A path that a caller enters at more than kMaxDepths depths (memory on the stack
 // whose size depends on data) keeps one place of variable depth. When the shapes exceed
 // their number or the memory, those seen least are dropped and counted. An entry
@@ -37,8 +41,18 @@ class ShapeTable {
   // Two units may be open at a time: the running one, and one of several parts.
   enum Open : uint32_t { kRunning = 0, kParts = 1 };
 
-  // The call stack of an iteration begins empty; it outlives its sub-units.
-  void BeginIteration() { stack_.clear(); }
+  // An entry outside of any unit. Stack pointers at entry are in units of 16 bytes.
+  void Pass(uint32_t function, uint64_t sp16, uint32_t caller_function) {
+    PopTo(sp16, caller_function);
+    stack_.push_back({sp16, kNoIndex, function});
+  }
+  // Something was missed: of the stack nothing is known.
+  void LoseStack() {
+    stack_.clear();
+    first_ = 0;
+  }
+  // An iteration of a loop whose calls lie below base16 goes on from a wait at sp16.
+  void BeginIteration(uint64_t base16, uint64_t sp16);
   void Enter(uint32_t function, int32_t depth16, const CallOrigin& origin, Open unit);
   // What was entered in it since the last EndUnit or DropUnit.
   void EndUnit(Open unit, wire::UnitKind kind, uint32_t loop, uint32_t half);
@@ -49,8 +63,8 @@ class ShapeTable {
 
  private:
   struct Frame {
-    int32_t depth16 = 0;
-    uint32_t path = 0;
+    uint64_t sp16 = 0;
+    uint32_t path = kNoIndex;
     uint32_t function = 0;
   };
   struct PathState {
@@ -80,7 +94,8 @@ class ShapeTable {
     uint64_t units[2] = {0, 0};
     std::vector<uint64_t> hits;
   };
-  void PopTo(int32_t depth16, uint32_t caller_function);
+  void PopTo(uint64_t sp16, uint32_t caller_function);
+  uint32_t PathBelow(size_t frames) const;
   uint32_t ChildOf(uint32_t path, uint32_t function);
   uint32_t SiteOf(uint32_t path, uint32_t caller);
   uint32_t PlaceOf(uint32_t site, int32_t depth16);
@@ -90,6 +105,8 @@ class ShapeTable {
   uint64_t memory_bytes_;
   uint64_t used_bytes_ = 0;
   std::vector<Frame> stack_;
+  size_t first_ = 0;  // frame below the loop
+  uint64_t base16_ = 0;
   std::vector<PathState> paths_;
   FlatMap<uint64_t, uint32_t> children_;  // path + 1 and function -> path + 1
   std::vector<SiteState> sites_;

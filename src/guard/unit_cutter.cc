@@ -20,14 +20,14 @@ UnitCutter::UnitCutter(const std::vector<SubUnitLevels>& levels, CallSites& call
   }
 }
 
-void UnitCutter::Begin(uint32_t loop, uint64_t ready, uint64_t /*bytes*/) {
+void UnitCutter::Begin(uint32_t loop, uint64_t ready, const LoopPlace& place) {
   loop_ = loop;
   ready_ = ready;
   entries_ = 0;
   handled_ = false;
   cuts_ = of_loop_[loop].empty() ? nullptr : &of_loop_[loop];
   kind_ = cuts_ == nullptr ? wire::UnitKind::kIteration : wire::UnitKind::kTail;
-  table_.BeginIteration();
+  table_.BeginIteration(place.base16, place.sp16);
 }
 
 void UnitCutter::Take(Cut cut) {

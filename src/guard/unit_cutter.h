@@ -16,6 +16,7 @@
 
 #include "base/flat_map.h"
 #include "guard/call_sites.h"
+#include "guard/iteration_walk.h"
 #include "guard/profile.h"
 #include "guard/shape_table.h"
 #include "guard/sub_units.h"
@@ -35,10 +36,15 @@ class UnitCutter {
 
   void BeginThread(uint32_t pid) {
     call_sites_.UseProcess(pid);
+    table_.LoseStack();
     iterations_ = 0;
   }
 
-  void Begin(uint32_t loop, uint64_t ready, uint64_t bytes);
+  void Pass(uint32_t function, uint64_t sp16, uint64_t return_address) {
+    table_.Pass(function, sp16, call_sites_.OriginOf(return_address).function);
+  }
+  void Lose() { table_.LoseStack(); }
+  void Begin(uint32_t loop, uint64_t ready, const LoopPlace& place);
   void Enter(uint32_t function, int32_t depth16, uint64_t return_address) {
     ++entries_;
     if (cuts_ != nullptr) {
