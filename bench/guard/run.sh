@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What guards cost: CPU time (user + system) of a server and its children per
-# request, without guards, without them once more, and under `culprit guard run`.
+# request, without guards, without them once more, and with them: in one process, into
+# which `culprit guard attach` brings them and from which it takes them again, or (PostgreSQL,
+# HOW=starts) in a process of its own each time, under `culprit guard run`.
 # The three stand in every round, in an order that changes: how far the second is
-# from the first is the noise of the rest. The server has one CPU and its clients another
-# (culprit itself any): when they share both, how often a server finds nothing to do and
+# from the first is the noise of the rest. The server has one CPU, its clients and culprit another:
+# when they share both, how often a server finds nothing to do and
 # sleeps changes from run to run, and its CPU time a request by 10 % with it. PIN=0 lets
 # them share.
 #
@@ -15,8 +17,8 @@
 # They listen on loopback or a socket file only and are ended with the script. A
 # machine with nothing else to do is needed; root for apache2, mariadb, postgres.
 # Without operands: 5 rounds of all, some twenty minutes. Prints a table: median
-# CPU per request, its ratio to none, the same while functions are traced in training,
-# hits per unit, alarms (slow units reported), and how far units of one type differ:
+# CPU per request, its ratio to none, the CPU time of culprit beside the server as a share of
+# one CPU, the ratio while functions are traced in training, hits per unit, alarms (slow units reported), and how far units of one type differ:
 # sigma / mean, the mean and the median of the ten costliest types (of at least 100
 # samples), as table 5 of paper 002 has it.
 set -euo pipefail
@@ -223,6 +225,57 @@ train() {
   main=
 }
 
+# The processes of a tree that do the work: a tenth of its CPU time each, at least.
+workers() {
+  local pid ticks all
+  all=$(cpu_ticks "$1")
+  for pid in $(tree "$1"); do
+    ticks=$(awk '{sub(".*\\) ", ""); print $12 + $13}' "/proc/$pid/stat")
+    ((ticks * 10 < all)) || echo "$pid"
+  done
+}
+
+# utime + stime of processes.
+own_ticks() {
+  local pid sum=0
+  for pid in "$@"; do sum=$((sum + $(awk '{sub(".*\\) ", ""); print $12 + $13}' "/proc/$pid/stat"))); done
+  echo $sum
+}
+
+# One start of the server; guards come and go (`culprit guard attach`). Two processes of one
+# program differ by percents, by where their memory lies; a process differs from itself less.
+in_turns() {  # SERVER
+  "$1_command"
+  "${become[@]}" "${command[@]}" >"$work/$1.log" 2>&1 &
+  main=$!
+  wait_up "$1"
+  on_cpu 0 "$main"
+  (on_cpu 1 "$BASHPID"; "$1_load" 3 >/dev/null)
+  local round kind pid order=(none again guard) attached before
+  for ((round = 0; round < rounds; ++round)); do
+    for kind in "${order[@]}"; do
+      attached=()
+      if [[ $kind == guard ]]; then
+        for pid in $(workers "$main"); do
+          "$culprit" guard attach "$work/out/$1.cguard" "$pid" --json >"$work/$1.$round-$pid.json" 2>"$work/$1.$round-$pid.summary" &
+          attached+=($!)
+          on_cpu 1 $!
+        done
+        # It reads symbols and the profile; the pages that it changed are new to the CPU.
+        sleep 6
+      fi
+      before=$(own_ticks "${attached[@]}")
+      cpu_per_request "$1" "$main" "$seconds" >>"$work/$1.$kind"
+      [[ $kind == guard ]] && echo $(($(own_ticks "${attached[@]}") - before)) >>"$work/$1.own"
+      for pid in "${attached[@]}"; do
+        kill -INT "$pid" && wait "$pid" || { echo "bench/guard: guards did not come into $1" >&2; return 1; }
+      done
+    done
+    order=("${order[1]}" "${order[2]}" "${order[0]}")
+  done
+  stop_main
+}
+
 # Prints nanoseconds of CPU per request.
 measure() {  # SERVER none|again|guard ROUND
   "$1_command"
@@ -235,9 +288,13 @@ measure() {  # SERVER none|again|guard ROUND
   wait_up "$1"
   local pid=$main
   [[ $2 == guard ]] && pid=$(server_of "$main")
+  [[ $2 == guard ]] && on_cpu 1 "$main"
   on_cpu 0 "$pid"
   (on_cpu 1 "$BASHPID"; "$1_load" 2 >/dev/null)
+  local before
+  before=$(own_ticks "$main")
   cpu_per_request "$1" "$pid" "$seconds"
+  [[ $2 == guard ]] && echo $(($(own_ticks "$main") - before)) >>"$work/$1.own"
   stop_main
 }
 
@@ -253,7 +310,7 @@ print(f"{sum(shares) / len(shares):.1f} {sorted(shares)[len(shares) // 2]:.1f}" 
 
 median() { sort -n | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
 
-printf '%-10s %14s %8s %8s %8s %14s %8s %17s\n' server 'none, ns/req' again guards training 'hits per unit' alarms \
+printf '%-10s %14s %8s %8s %8s %8s %14s %8s %17s\n' server 'none, ns/req' again guards culprit training 'hits per unit' alarms \
   'deviation, % (mid)'
 for server in "${servers[@]}"; do
   missing=
@@ -262,16 +319,25 @@ for server in "${servers[@]}"; do
   become=()
   "${server}_prepare"
   train "$server" || { echo "$server: training failed"; continue; }
-  for kind in none again guard; do : >"$work/$server.$kind"; done
-  order=(none again guard)
-  for ((round = 0; round < rounds; ++round)); do
-    for kind in "${order[@]}"; do measure "$server" "$kind" "$round" >>"$work/$server.$kind"; done
-    order=("${order[1]}" "${order[2]}" "${order[0]}")
-  done
+  for kind in none again guard own; do : >"$work/$server.$kind"; done
+  how=${HOW:-turns}
+  # A process for every connection: guards must be there before it is.
+  [[ $server == postgres ]] && how=starts
+  if [[ $how == turns ]]; then
+    in_turns "$server" || { stop_main; continue; }
+  else
+    order=(none again guard)
+    for ((round = 0; round < rounds; ++round)); do
+      for kind in "${order[@]}"; do measure "$server" "$kind" "$round" >>"$work/$server.$kind"; done
+      order=("${order[1]}" "${order[2]}" "${order[0]}")
+    done
+  fi
   none=$(median <"$work/$server.none")
+  # Of one CPU, as the server has.
+  own=$(median <"$work/$server.own" | awk -v hz="$(getconf CLK_TCK)" -v s="$seconds" '{printf "%.3f", $1 / hz / s}')
   hits=$(sed -n 's/.*hits per unit *//p' "$work/$server".*.summary | median)
   alarms=$(cat "$work/$server".*.json | grep -c '"state"' || true)
   awk -v s="$server" -v n="$none" -v a="$(median <"$work/$server.again")" -v g="$(median <"$work/$server.guard")" \
-    -v t="$(<"$work/$server.training")" -v h="$hits" -v l="$alarms" -v d="$(deviation "$server")" \
-    'BEGIN {split(d, p, " "); printf "%-10s %14d %8.3f %8.3f %8.2f %14s %8d %9s (%s)\n", s, n, a / n, g / n, t / n, h, l, p[1], p[2]}'
+    -v t="$(<"$work/$server.training")" -v o="$own" -v h="$hits" -v l="$alarms" -v d="$(deviation "$server")" \
+    'BEGIN {split(d, p, " "); printf "%-10s %14d %8.3f %8.3f %8s %8.2f %14s %8d %9s (%s)\n", s, n, a / n, g / n, o, t / n, h, l, p[1], p[2]}'
 done

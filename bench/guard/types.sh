@@ -6,15 +6,15 @@
 #
 #   bench/guard/types.sh [SERVER...]
 #
-# Servers: redis nginx memcached apache2 postgres; those that are not installed
+# Servers: redis nginx memcached apache2 mariadb postgres; those that are not installed
 # are named and left out. They listen on loopback only and are ended with the
-# script. Root for apache2 and postgres. Some two minutes in all; TYPES=path of
+# script. Root for apache2, mariadb and postgres. Some three minutes in all; TYPES=path of
 # guard_types, SECONDS_A_RUN for longer loads, FOLDER to keep logs and profiles.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 types=$(realpath "${TYPES:-build-bench/guard_types}")
 servers=("$@")
-[[ ${#servers[@]} -gt 0 ]] || servers=(redis nginx memcached apache2 postgres)
+[[ ${#servers[@]} -gt 0 ]] || servers=(redis nginx memcached apache2 mariadb postgres)
 seconds=${SECONDS_A_RUN:-6}
 [[ -x $types ]] || { echo "bench/guard: no $types: ./do bench builds it, or set TYPES" >&2; exit 1; }
 
@@ -30,7 +30,7 @@ trap finish EXIT
 
 declare -A needs=(
   [redis]='redis-server redis-cli redis-benchmark' [nginx]='nginx ab curl' [memcached]='memcached memcslap'
-  [apache2]='apache2 ab curl' [postgres]='pgbench psql'
+  [apache2]='apache2 ab curl' [mariadb]='mariadbd mariadb-install-db mariadb-admin sysbench' [postgres]='pgbench psql'
 )
 
 # ---- servers: NAME_prepare once; NAME_command sets `command`; NAME_up waits for
@@ -131,6 +131,35 @@ apache2_command() { command=(apache2 -f "$work/apache.conf" -D FOREGROUND); }
 apache2_up() { timeout 1 bash -c '</dev/tcp/127.0.0.1/18104' 2>/dev/null; }
 apache2_load_1() { web_load 18104 8 1.html 4.html 40.html d/ none.html; }
 apache2_load_2() { web_load 18104 3 40.html 1.html none.html d/; }
+
+# Made before anything is traced.
+mariadb_prepare() {
+  [[ ! -e $work/db ]] || return 0
+  mkdir "$work/db"
+  chown mysql "$work/db"
+  mariadb-install-db --user=mysql --datadir="$work/db" --auth-root-authentication-method=normal >/dev/null 2>&1
+  mariadb_command
+  "${command[@]}" >"$work/mariadb.log" 2>&1 &
+  main=$!
+  for _ in $(seq 300); do mariadb_up && break; sleep 0.1; done
+  mariadb-admin --socket="$work/db/s" -u root create sbtest
+  mariadb_sysbench prepare >/dev/null
+  kill "$main" && wait "$main" || :
+  main=
+}
+mariadb_command() {
+  command=(mariadbd --no-defaults --user=mysql "--datadir=$work/db" "--socket=$work/db/s" --skip-networking "--pid-file=$work/db/pid")
+}
+mariadb_up() { mariadb-admin --socket="$work/db/s" -u root ping >/dev/null 2>&1; }
+mariadb_sysbench() {
+  sysbench oltp_read_write --mysql-socket="$work/db/s" --mysql-user=root --tables=2 --table-size=10000 --time=600 "$@"
+}
+mariadb_load_1() { mariadb_sysbench --threads=4 run; }
+# Other numbers of each statement, of rows and of clients.
+mariadb_load_2() {
+  mariadb_sysbench --threads=7 --point-selects=3 --simple-ranges=3 --sum-ranges=2 --distinct-ranges=2 \
+    --index-updates=3 --delete-inserts=2 --range-size=40 run
+}
 
 pg_bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | tail -1)
 postgres_prepare() {
