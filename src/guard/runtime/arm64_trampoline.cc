@@ -63,6 +63,8 @@ void Land(size_t at, uint32_t compare, uint32_t reg, CodeBuffer& out) {
   out.Overwrite(at, &word, sizeof(word));
 }
 constexpr uint32_t kCbz = 0xb4000000, kCbnz = 0xb5000000;
+// tbnz; its target has fewer bits, of which a trampoline needs none but the lowest.
+uint32_t TestBit(uint32_t bit) { return 0x37000000 | (bit % 64 >> 5) << 31 | (bit % 32) << 19; }
 
 void EmitPair(uint32_t instruction, uint32_t a, uint32_t b, uint32_t offset, CodeBuffer& out) {
   out.Word(instruction | offset / 8 << 15 | b << 10 | kSp << 5 | a);
@@ -127,28 +129,36 @@ void EmitMember(uint32_t instruction, uint32_t offset, CodeBuffer& out) {
 }
 constexpr uint32_t kLoadMember = 0xf9400000, kStoreMember = 0xf9000000;
 
-// Sets the context's bit, then jumps: returns where, for LandJump.
-size_t EmitContext(const InlineContext& context, const SlotLayout& layout, CodeBuffer& out) {
+// If the entry is the context's: sets its bit. `again`, unless null, is where the bit is tested,
+// for LandBitTest, if it may be set already. Returns the tests that lead past all this.
+struct ContextTests {
+  size_t deeper = 0;
+  size_t elsewhere = 0;  // 0: none
+};
+ContextTests EmitContext(const InlineContext& context, const SlotLayout& layout, size_t* again,
+                         CodeBuffer& out) {
+  ContextTests tests;
   EmitMember(kLoadMember, layout.base_sp_offset, out);
   out.Word(0xcb206000 | kX17 << 16 | kSp << 5 | kX17);  // sub x17, sp, x17
   EmitAdd(context.depth, out);
-  const size_t deeper = EmitTest(kCbnz, kX17, out);
-  size_t elsewhere = 0;
+  tests.deeper = EmitTest(kCbnz, kX17, out);
   if (context.return_address != 0) {
     EmitConstant(kX17, context.return_address, out);
     out.Word(0xcb1e0231);  // sub x17, x17, x30
-    elsewhere = EmitTest(kCbnz, kX17, out);
+    tests.elsewhere = EmitTest(kCbnz, kX17, out);
   }
   const uint32_t word_offset = layout.contexts_offset + context.bit / 64 * 8;
   EmitMember(kLoadMember, word_offset, out);
+  if (again != nullptr) *again = EmitTest(TestBit(context.bit), kX17, out);
   // orr x17, x17, #1 << n: one set bit, rotated right by 64 - n.
   out.Word(0xb2400000 | (64 - context.bit % 64) % 64 << 16 | kX17 << 5 | kX17);
   EmitMember(kStoreMember, word_offset, out);
-  const size_t jump = out.size();
-  out.Word(0);
-  Land(deeper, kCbnz, kX17, out);
-  if (elsewhere != 0) Land(elsewhere, kCbnz, kX17, out);
-  return jump;
+  return tests;
+}
+
+void LandTests(const ContextTests& tests, CodeBuffer& out) {
+  Land(tests.deeper, kCbnz, kX17, out);
+  if (tests.elsewhere != 0) Land(tests.elsewhere, kCbnz, kX17, out);
 }
 
 void LandJump(size_t at, CodeBuffer& out) {
@@ -175,36 +185,41 @@ bool AllFitInline(const Hook& hook, const SlotLayout& layout, bool signed_link) 
   return true;
 }
 
-// Three of four hits: counted, and the context's bit set, without a call. The
-// record, the rules and the saved registers would be as many lines of the cache.
-// Returns the jumps to the end.
-struct InlineEnds {
-  size_t jump[kMaxInlineContexts + 1];
-  uint32_t count = 0;
+// What is filled in when the rest of a trampoline is written: tests and jumps to its end, and to
+// what stands behind the end.
+struct Ways {
+  size_t skip = 0;  // a test; 0: none
+  size_t end[kMaxInlineContexts];
+  uint32_t ends = 0;
+  bool counts = false;  // there is a part behind the end
+  ContextTests last;    // of the last context: no other is left
+  size_t again[kMaxInlineContexts];
+  uint32_t contexts = 0;
 };
-InlineEnds EmitInline(const Hook& hook, const SlotLayout& layout, CodeBuffer& out) {
-  EmitMember(kLoadMember, layout.hits_offset, out);
-  EmitAdd(1, out);
-  out.Word(0x37000000 | 3u << 5 | kX17);             // tbnz x17, #0, over the next two
-  out.Word(0x37000000 | 1u << 19 | 2u << 5 | kX17);  // tbnz x17, #1, over the next
-  const size_t call = out.size();
-  out.Word(0);
-  EmitMember(kStoreMember, layout.hits_offset, out);
-  InlineEnds ends;
-  for (uint32_t i = 0; i < hook.context_count; ++i) {
-    ends.jump[ends.count++] = EmitContext(hook.contexts[i], layout, out);
-  }
-  ends.jump[ends.count++] = out.size();
-  out.Word(0);
-  LandJump(call, out);
-  return ends;
+
+void LandEnds(const Ways& ways, CodeBuffer& out) {
+  if (ways.skip != 0) Land(ways.skip, kCbz, kX16, out);
+  for (uint32_t i = 0; i < ways.ends; ++i) LandJump(ways.end[i], out);
 }
 
-bool EmitGuard(const Hook& hook, const SlotLayout& layout, bool signed_link, CodeBuffer& out) {
-  if (!EmitSlot(layout.slot_offset, out)) return false;
-  const size_t skip = EmitTest(kCbz, kX16, out);
-  InlineEnds ends;
-  if (AllFitInline(hook, layout, signed_link)) ends = EmitInline(hook, layout, out);
+// The first hit of a context in a unit sets its bit, and that is all: what it costs is how many
+// lines of the cache it needs, and with one context this is one. All other hits are counted.
+void EmitInline(const Hook& hook, const SlotLayout& layout, CodeBuffer& out, Ways& ways) {
+  ways.counts = true;
+  ways.contexts = hook.context_count;
+  for (uint32_t i = 0; i < hook.context_count; ++i) {
+    const ContextTests tests = EmitContext(hook.contexts[i], layout, &ways.again[i], out);
+    if (i + 1 == hook.context_count) {
+      ways.last = tests;
+      return;
+    }
+    ways.end[ways.ends++] = out.size();
+    out.Word(0);
+    LandTests(tests, out);
+  }
+}
+
+void EmitGuardCall(const Hook& hook, bool signed_link, CodeBuffer& out) {
   EmitSave(out);
   EmitReturnAddress(signed_link, out);
   out.Word(0xaa1003e0);  // mov x0, x16
@@ -212,18 +227,51 @@ bool EmitGuard(const Hook& hook, const SlotLayout& layout, bool signed_link, Cod
   EmitConstant(kX3, hook.argument, out);
   EmitCall(hook.function, out);
   EmitRestore(out);
-  Land(skip, kCbz, kX16, out);
-  for (uint32_t i = 0; i < ends.count; ++i) LandJump(ends.jump[i], out);
+}
+
+bool EmitGuard(const Hook& hook, const SlotLayout& layout, bool signed_link, CodeBuffer& out,
+               Ways& ways) {
+  if (!EmitSlot(layout.slot_offset, out)) return false;
+  ways.skip = EmitTest(kCbz, kX16, out);
+  if (AllFitInline(hook, layout, signed_link)) {
+    EmitInline(hook, layout, out, ways);
+  } else {
+    EmitGuardCall(hook, signed_link, out);
+  }
   return true;
 }
 
-bool EmitOneContext(const Hook& hook, const SlotLayout& layout, CodeBuffer& out) {
+void EmitJump(size_t to, CodeBuffer& out) {
+  out.Word(0x14000000 | (static_cast<uint32_t>((to - out.size()) / 4) & 0x3ffffff));  // b
+}
+
+// Behind the end, out of the lines that most hits need: three of four hits are counted, without a
+// call; the record, the rules and the saved registers would be as many lines again.
+void EmitCounting(const Hook& hook, const SlotLayout& layout, bool signed_link, const Ways& ways,
+                  size_t end, CodeBuffer& out) {
+  if (!ways.counts) return;
+  LandTests(ways.last, out);
+  for (uint32_t i = 0; i < ways.contexts; ++i) {
+    Land(ways.again[i], TestBit(hook.contexts[i].bit), kX17, out);
+  }
+  EmitMember(kLoadMember, layout.hits_offset, out);
+  EmitAdd(1, out);
+  out.Word(TestBit(0) | 3u << 5 | kX17);  // tbnz x17, #0, over the next two
+  out.Word(TestBit(1) | 2u << 5 | kX17);  // tbnz x17, #1, over the next
+  const size_t call = out.size();
+  out.Word(0);
+  EmitMember(kStoreMember, layout.hits_offset, out);
+  EmitJump(end, out);
+  LandJump(call, out);
+  EmitGuardCall(hook, signed_link, out);
+  EmitJump(end, out);
+}
+
+bool EmitOneContext(const Hook& hook, const SlotLayout& layout, CodeBuffer& out, Ways& ways) {
   const InlineContext context = {.depth = hook.depth, .bit = hook.bit, .return_address = 0};
   if (!FitsInline(context, layout, false) || !EmitSlot(layout.slot_offset, out)) return false;
-  const size_t no_slot = EmitTest(kCbz, kX16, out);
-  const size_t end = EmitContext(context, layout, out);
-  Land(no_slot, kCbz, kX16, out);
-  LandJump(end, out);
+  ways.skip = EmitTest(kCbz, kX16, out);
+  LandTests(EmitContext(context, layout, nullptr, out), out);
   return true;
 }
 
@@ -240,15 +288,15 @@ void EmitDetour(const Hook& hook, uint32_t pad, CodeBuffer& out, EntryPatch& pat
 }
 
 bool EmitHook(const Hook& hook, const SlotLayout& layout, uint32_t pad, CodeBuffer& out,
-              EntryPatch& patch) {
+              EntryPatch& patch, Ways& ways) {
   switch (hook.kind) {
     case HookKind::kTraining:
       EmitTraining(hook, SignsReturnAddress(pad), out);
       return true;
     case HookKind::kGuard:
-      return EmitGuard(hook, layout, SignsReturnAddress(pad), out);
+      return EmitGuard(hook, layout, SignsReturnAddress(pad), out, ways);
     case HookKind::kOneContext:
-      return EmitOneContext(hook, layout, out);
+      return EmitOneContext(hook, layout, out, ways);
     case HookKind::kDetour:
       EmitDetour(hook, pad, out, patch);
       return true;
@@ -256,6 +304,11 @@ bool EmitHook(const Hook& hook, const SlotLayout& layout, uint32_t pad, CodeBuff
       return true;
   }
   return false;
+}
+
+// Trampolines of guards and calls are seldom in the near caches when they are needed.
+void BeginLine(CodeBuffer& out) {
+  while (out.here() % 64 != 0 && !out.full()) out.Word(0xd503201f);  // nop
 }
 
 EntryPatch Refused(PatchOutcome outcome) {
@@ -281,15 +334,21 @@ EntryPatch WriteTrampoline(const EntrySite& site, const Hook& hook, const SlotLa
     return Refused(PatchOutcome::kLoopHead);
   }
 
+  // In training every function has one: there room counts more.
+  if (hook.kind == HookKind::kGuard || hook.kind == HookKind::kDetour) BeginLine(out);
   const uint64_t at = site.entry + patch.offset;
   const uint32_t jump = BranchWord(at, out.here());
   if (jump == 0) return Refused(PatchOutcome::kFar);
   std::memcpy(patch.jump, &jump, sizeof(jump));
-  if (!EmitHook(hook, layout, pad, out, patch) ||
-      !Relocate(WordAt(site.code, patch.offset), at, out)) {
+  Ways ways;
+  if (!EmitHook(hook, layout, pad, out, patch, ways)) return Refused(PatchOutcome::kUnrelocatable);
+  const size_t end = out.size();
+  LandEnds(ways, out);
+  if (!Relocate(WordAt(site.code, patch.offset), at, out)) {
     return Refused(PatchOutcome::kUnrelocatable);
   }
   if (!EmitBranch(at + 4, out)) return Refused(PatchOutcome::kFar);
+  EmitCounting(hook, layout, SignsReturnAddress(pad), ways, end, out);
   return out.full() ? Refused(PatchOutcome::kNoMemory) : patch;
 }
 

@@ -134,12 +134,9 @@ PatchRequest TrainingRequest(size_t id, const TrainedFunction& function, bool ti
   return request;
 }
 
-// If they all only set a bit. `contexts` has room for them, and stays where it is.
+// `contexts` has room for them, and stays where it is.
 void AddInlineContexts(const GuardRecord& guard, MappedArray<InlineContext>& contexts, Hook& hook) {
-  if (guard.count == 0 || guard.count > kMaxInlineContexts) return;
-  for (uint32_t i = 0; i < guard.count; ++i) {
-    if (guard.rules[i].flags != 0) return;
-  }
+  if (!IsInline(guard)) return;
   hook.contexts = contexts.end();
   hook.context_count = guard.count;
   for (uint32_t i = 0; i < guard.count; ++i) {

@@ -45,6 +45,11 @@ struct InlineContext {
   uint64_t return_address = 0;  // 0: any
 };
 inline constexpr uint32_t kMaxInlineContexts = 4;
+#if defined(__aarch64__)
+inline constexpr bool kTrampolinesMark = true;  // Hook::contexts
+#else
+inline constexpr bool kTrampolinesMark = false;
+#endif
 
 struct Hook {
   HookKind kind = HookKind::kNothing;
@@ -54,8 +59,9 @@ struct Hook {
   uint32_t bit = 0;              // kOneContext
   uint64_t* original = nullptr;  // kDetour: receives the address of the callable original
   // kGuard: all contexts of the function, if they are so simple that the trampoline
-  // may look for them itself and count the hit; the function is then called at every
-  // fourth hit of the thread only. arm64; ignored by x86-64.
+  // may look for them itself. The first hit of one in a unit only sets its bit; of the
+  // others it counts three of four and calls the function at the fourth, which counts
+  // it. arm64; ignored by x86-64.
   const InlineContext* contexts = nullptr;
   uint32_t context_count = 0;
 };

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 
+#include "guard/runtime/hook.h"
 #include "guard/runtime/plan_view.h"
 #include "guard/runtime/wire.h"
 
@@ -44,6 +45,16 @@ struct GuardRecord {
   mutable std::atomic<bool> removed;
 };
 
+// Its contexts only set a bit each, and are so few that its trampoline may look for them
+// (Hook::contexts): there the first hit of each in a unit is not counted.
+inline bool IsInline(const GuardRecord& guard) {
+  if (guard.count == 0 || guard.count > kMaxInlineContexts) return false;
+  for (uint32_t i = 0; i < guard.count; ++i) {
+    if (guard.rules[i].flags != 0) return false;
+  }
+  return true;
+}
+
 struct SiteRule {
   uint64_t return_address;  // 0: empty
   uint32_t call;            // WaitCall
@@ -67,8 +78,9 @@ struct LoadedPlan {
   wire::Mode mode;
   PlanView view;
   std::span<GuardRecord> guards;
-  std::span<const SiteRule> sites;  // open addressing, a power of two
-  uint64_t calls;                   // bit n: WaitCall n has a site
+  uint64_t uncounted[wire::kContextWords];  // contexts whose first hit in a unit is not counted
+  std::span<const SiteRule> sites;          // open addressing, a power of two
+  uint64_t calls;                           // bit n: WaitCall n has a site
   std::span<const LoopLimits> loops;
   uint64_t floor_ticks;
   uint64_t unknown_ticks;

@@ -152,6 +152,17 @@ bool CountUnit(ThreadState& state, const LoadedPlan& plan) {
   return true;
 }
 
+// The hits that were not counted, of all units that a sample stands for.
+void EstimateHits(const ThreadState& state, const LoadedPlan& plan) {
+  wire::UnitSlot& slot = *state.slot;
+  uint64_t hits = 0;
+  for (uint32_t i = 0; i < wire::kContextWords; ++i) {
+    hits += static_cast<uint64_t>(__builtin_popcountll(slot.contexts[i] & plan.uncounted[i]));
+  }
+  const bool all = plan.mode == wire::Mode::kCalibrate;
+  slot.hits += hits * (all ? 1 : plan.view.header().sample_every);
+}
+
 void MakeSample(ThreadState& state, const TypeVerdict& verdict, const UnitTime& time,
                 uint64_t begin_ns) {
   wire::Sample sample = {};
@@ -187,6 +198,7 @@ void EndUnit(ThreadState& state, const LoadedPlan& plan, const EndedUnit& unit,
   wire::UnitSlot& slot = *state.slot;
   const uint32_t events = EventsOf(slot);
   const bool sampled = CountUnit(state, plan);
+  if (sampled) EstimateHits(state, plan);
   const bool suspicious = unit.ticks / events >= plan.loops[slot.loop].smallest_ticks[slot.kind];
   if (!suspicious && !sampled && !unit.told) return;
   const TypeVerdict verdict = InferTypeCached(plan, IdentityOf(slot), state);
