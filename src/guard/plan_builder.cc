@@ -103,19 +103,12 @@ uint64_t CostPpm(uint64_t per_mega_unit, uint64_t unit_ns, uint64_t cost_ps) {
   return static_cast<uint64_t>(WideSum{per_mega_unit} * cost_ps / 1000 / unit_ns);
 }
 
-// From `low` to `high` as unit_ns goes from kShortUnitNs to kLongUnitNs.
-uint64_t Between(uint64_t low, uint64_t high, uint64_t unit_ns) {
-  const uint64_t at = std::clamp(unit_ns, kShortUnitNs, kLongUnitNs) - kShortUnitNs;
-  return low + (high - low) * at / (kLongUnitNs - kShortUnitNs);
-}
-
 // The first guards that the budget pays for. A dear one in between is left out,
 // not the end: cheaper ones may follow.
 std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options,
                               PlanFacts& facts) {
   facts.unit_ns = MeanUnitNs(profile, facts.unit_ns_measured);
-  const GuardCosts costs = options.costs.value_or(CostsOfUnits(facts.unit_ns));
-  facts.unit_cost_ppm = CostPpm(1'000'000, facts.unit_ns, costs.unit_ps);
+  facts.unit_cost_ppm = CostPpm(1'000'000, facts.unit_ns, options.unit_cost_ps);
   // Without any guard a unit has no type: they always get half of the budget.
   const uint64_t rest_ppm = options.budget_ppm - std::min(options.budget_ppm, facts.unit_cost_ppm);
   const uint64_t budget_ppm = std::max(rest_ppm, options.budget_ppm / 2);
@@ -124,7 +117,7 @@ std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options
   for (const Guard& guard : profile.guards) {
     if (kept.size() >= options.max_guards) break;
     const uint64_t hits = facts.hits_per_mega_unit + guard.hits_per_mega_unit;
-    const bool affordable = CostPpm(hits, facts.unit_ns, costs.hit_ps) <= budget_ppm;
+    const bool affordable = CostPpm(hits, facts.unit_ns, options.hit_cost_ps) <= budget_ppm;
     if (!guard.boundary && !affordable) continue;
     if (bits + guard.contexts.size() > wire::kContextWords * 64) continue;
     bits += guard.contexts.size();
@@ -133,7 +126,7 @@ std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options
   }
   facts.guards = static_cast<uint32_t>(kept.size());
   facts.cost_ppm =
-      facts.unit_cost_ppm + CostPpm(facts.hits_per_mega_unit, facts.unit_ns, costs.hit_ps);
+      facts.unit_cost_ppm + CostPpm(facts.hits_per_mega_unit, facts.unit_ns, options.hit_cost_ps);
   return kept;
 }
 
@@ -235,11 +228,6 @@ void AddTypes(const Profile& profile, const ContextBits& bits, PlanTables& table
 }
 
 }  // namespace
-
-GuardCosts CostsOfUnits(uint64_t unit_ns) {
-  return {Between(kShortUnitCosts.hit_ps, kLongUnitCosts.hit_ps, unit_ns),
-          Between(kShortUnitCosts.unit_ps, kLongUnitCosts.unit_ps, unit_ns)};
-}
 
 std::string BuildPlan(const Profile& profile, wire::Mode mode, const PlanOptions& options,
                       PlanFacts* facts) {

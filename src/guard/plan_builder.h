@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,34 +17,25 @@
 
 namespace culprit::guard {
 
-// Of one guard hit, and of a unit without its hits: many times what they take in a hot loop
-// (bench/guard_hit_bench, guard_unit_bench), because a server's other work has the caches in
-// between, and the more of it the longer its units are. Short ones are those of a busy redis (7 us
-// of CPU time), long ones those of MariaDB (43 us) and PostgreSQL. On x86-64 the hot loop alone was
-// measured, under emulation.
-struct GuardCosts {
-  uint64_t hit_ps = 0;
-  uint64_t unit_ps = 0;
-
-  bool operator==(const GuardCosts&) const = default;
-};
+// Of one guard hit, and of a unit without its hits, as a profile of a busy redis
+// shows them: many times what they take in a hot loop (bench/guard_hit_bench,
+// guard_unit_bench), because a server's other work has the caches in between. On
+// x86-64 the hot loop alone was measured, under emulation.
 #if defined(__x86_64__)
-inline constexpr GuardCosts kShortUnitCosts = {45'000, 150'000};
+inline constexpr uint64_t kHitCostPs = 45'000;
+inline constexpr uint64_t kUnitCostPs = 150'000;
 #else
-inline constexpr GuardCosts kShortUnitCosts = {40'000, 120'000};
+inline constexpr uint64_t kHitCostPs = 40'000;
+inline constexpr uint64_t kUnitCostPs = 120'000;
 #endif
-inline constexpr GuardCosts kLongUnitCosts = {150'000, 1'400'000};
-inline constexpr uint64_t kShortUnitNs = 10'000;  // and below
-inline constexpr uint64_t kLongUnitNs = 40'000;   // and above; in between in proportion
-GuardCosts CostsOfUnits(uint64_t unit_ns);
-
 // What one logged entry costs in training.
 inline constexpr uint64_t kTrainEntryCostPs = 25'000;
 
 struct PlanOptions {
-  uint64_t budget_ppm = 10'000;     // of a unit's CPU time: 1 %
-  std::optional<GuardCosts> costs;  // else CostsOfUnits
-  uint32_t max_guards = 512;        // functions
+  uint64_t budget_ppm = 10'000;  // of a unit's CPU time: 1 %
+  uint64_t hit_cost_ps = kHitCostPs;
+  uint64_t unit_cost_ps = kUnitCostPs;
+  uint32_t max_guards = 512;  // functions
   uint32_t min_similarity_ppm = 500'000;
   bool hit_counting = false;
   uint32_t max_reports_a_second = 10;

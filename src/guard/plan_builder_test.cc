@@ -150,7 +150,7 @@ TEST(BuildPlan, TheUnitsOwnCostIsPartOfTheBudgetAndGuardsKeepHalfOfIt) {
   profile.training.measured_units = 10'000;
   profile.training.measured_cpu_ns = uint64_t{10'000} * 1'000'000;
   PlanFacts facts;
-  BuildPlan(profile, wire::Mode::kGuard, {.costs = GuardCosts{1000, 4'000'000}}, &facts);
+  BuildPlan(profile, wire::Mode::kGuard, {.hit_cost_ps = 1000, .unit_cost_ps = 4'000'000}, &facts);
   EXPECT_TRUE(facts.unit_ns_measured);
   EXPECT_EQ(facts.unit_ns, 1'000'000U) << "CPU time of the program for each unit";
   EXPECT_EQ(facts.unit_cost_ppm, 4000U);
@@ -160,7 +160,7 @@ TEST(BuildPlan, TheUnitsOwnCostIsPartOfTheBudgetAndGuardsKeepHalfOfIt) {
   const uint64_t budget_ppm = 2 * (facts.cost_ppm - facts.unit_cost_ppm);
   PlanFacts dear;
   BuildPlan(profile, wire::Mode::kGuard,
-            {.budget_ppm = budget_ppm, .costs = GuardCosts{1000, 4'000'000}}, &dear);
+            {.budget_ppm = budget_ppm, .hit_cost_ps = 1000, .unit_cost_ps = 4'000'000}, &dear);
   EXPECT_EQ(dear.guards, profile.guards.size());
   EXPECT_GT(dear.cost_ppm, budget_ppm);
 }
@@ -183,16 +183,6 @@ TEST(BuildPlan, SaysWhichWaitsHandOverAndWhichLoopsHaveNoHolder) {
   ASSERT_EQ(plan.sites.size(), 1U);
   EXPECT_EQ(plan.sites[0].holder_module, wire::kAnyHolder);
   EXPECT_EQ(plan.sites[0].flags, wire::PlanSite::kHandOver);
-}
-
-TEST(CostsOfUnits, GrowWithWhatUnitsTakeWithinBounds) {
-  EXPECT_EQ(CostsOfUnits(0), kShortUnitCosts);
-  EXPECT_EQ(CostsOfUnits(kShortUnitNs), kShortUnitCosts);
-  EXPECT_EQ(CostsOfUnits(kLongUnitNs), kLongUnitCosts);
-  EXPECT_EQ(CostsOfUnits(UINT64_MAX), kLongUnitCosts);
-  const GuardCosts half = CostsOfUnits((kShortUnitNs + kLongUnitNs) / 2);
-  EXPECT_EQ(half.hit_ps, (kShortUnitCosts.hit_ps + kLongUnitCosts.hit_ps) / 2);
-  EXPECT_EQ(half.unit_ps, (kShortUnitCosts.unit_ps + kLongUnitCosts.unit_ps) / 2);
 }
 
 }  // namespace

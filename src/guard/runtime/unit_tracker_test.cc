@@ -162,6 +162,20 @@ TEST_F(UnitTracker, TheTimesReadAtTheEndOfASlowUnitAreWhereTheNextBegins) {
   End();
 }
 
+TEST_F(UnitTracker, HitsThatAreOnlyMarkedAreCountedByTheSamples) {
+  constexpr uint32_t kEvery = 10;
+  AddType(wire::UnitKind::kIteration, kHourNs, Bits({1, 2, 3}));
+  MakePlan(kEvery);
+  plan_.uncounted[0] = Bits({1, 2});
+  for (uint32_t i = 0; i < 3 * kEvery; ++i) {
+    Begin(1);
+    slot_.contexts[0] = Bits({1, 2, 3});
+    slot_.hits += 1;  // the third is counted when it is hit
+    End();
+  }
+  EXPECT_EQ(slot_.hits, 3 * kEvery * 3);
+}
+
 TEST_F(UnitTracker, QuietPartsAreCutAndCountedWithoutALook) {
   AddType(wire::UnitKind::kHandler, kHourNs, Bits({1}));
   AddType(wire::UnitKind::kTail, kHourNs, 0);
