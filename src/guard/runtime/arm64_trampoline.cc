@@ -63,7 +63,7 @@ void Land(size_t at, uint32_t compare, uint32_t reg, CodeBuffer& out) {
   out.Overwrite(at, &word, sizeof(word));
 }
 constexpr uint32_t kCbz = 0xb4000000, kCbnz = 0xb5000000;
-// tbnz; its target has fewer bits, of which a trampoline needs none but the lowest.
+// tbnz; its target has fewer bits than those of the others, but enough for a trampoline.
 uint32_t TestBit(uint32_t bit) { return 0x37000000 | (bit % 64 >> 5) << 31 | (bit % 32) << 19; }
 
 void EmitPair(uint32_t instruction, uint32_t a, uint32_t b, uint32_t offset, CodeBuffer& out) {
@@ -129,8 +129,8 @@ void EmitMember(uint32_t instruction, uint32_t offset, CodeBuffer& out) {
 }
 constexpr uint32_t kLoadMember = 0xf9400000, kStoreMember = 0xf9000000;
 
-// If the entry is the context's: sets its bit. `again`, unless null, is where the bit is tested,
-// for LandBitTest, if it may be set already. Returns the tests that lead past all this.
+// If the entry is the context's: sets its bit. `again`, unless null, becomes the test that leads
+// elsewhere if that is set already. Returns the tests that lead past all this.
 struct ContextTests {
   size_t deeper = 0;
   size_t elsewhere = 0;  // 0: none

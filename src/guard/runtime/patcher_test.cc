@@ -320,6 +320,21 @@ HOOK_FUNCTION void CountHit(void* slot, uint64_t, uint64_t, const void*) {
   CLOBBER_ALL();
 }
 
+// Far contexts with callers take most room; where they begin in a line differs each time.
+TEST(Patcher, TheLongestTrampolineFits) {
+  Patcher& patcher = ThePatcher();
+  constexpr uint64_t kFar = 0x1234'5678'9abc;
+  const InlineContext contexts[] = {
+      {70000, 500, kFar}, {70016, 501, kFar}, {70032, 502, kFar}, {70048, 503, kFar}};
+  for (int i = 0; i < 16; ++i) {
+    PatchRequest request{StartOf(EntryNamed("stack_in")), GuardHook(1)};
+    request.hook.contexts = contexts;
+    request.hook.context_count = 4;
+    ASSERT_EQ(patcher.Install({&request, 1}, true), 1u) << i;
+    patcher.RemoveAll();
+  }
+}
+
 TEST(Patcher, TheFirstHitOfAnInlineContextIsOnlyMarkedAndOfTheOthersEveryFourthCalls) {
   Patcher& patcher = ThePatcher();
   const TestEntry& entry = EntryNamed("stack_in");

@@ -57,6 +57,6 @@ struct EntryPatch {
   uint64_t original = 0;         // kDetour: callable, does what the function did
 };
 
-inline constexpr uint32_t kMaxTrampolineBytes = 512;
+inline constexpr uint32_t kMaxTrampolineBytes = 640;
 
 }  // namespace culprit::guard::runtime
