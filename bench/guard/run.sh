@@ -268,7 +268,10 @@ in_turns() {  # SERVER
       cpu_per_request "$1" "$main" "$seconds" >>"$work/$1.$kind"
       [[ $kind == guard ]] && echo $(($(own_ticks "${attached[@]}") - before)) >>"$work/$1.own"
       for pid in "${attached[@]}"; do
-        kill -INT "$pid" && wait "$pid" || { echo "bench/guard: guards did not come into $1" >&2; return 1; }
+        if ! { kill -INT "$pid" && wait "$pid"; }; then
+          echo "bench/guard: guards did not come into $1" >&2
+          return 1
+        fi
       done
     done
     order=("${order[1]}" "${order[2]}" "${order[0]}")

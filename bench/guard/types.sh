@@ -144,7 +144,8 @@ mariadb_prepare() {
   for _ in $(seq 300); do mariadb_up && break; sleep 0.1; done
   mariadb-admin --socket="$work/db/s" -u root create sbtest
   mariadb_sysbench prepare >/dev/null
-  kill "$main" && wait "$main" || :
+  kill "$main"
+  wait "$main" || :
   main=
 }
 mariadb_command() {
