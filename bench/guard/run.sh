@@ -18,7 +18,8 @@
 # machine with nothing else to do is needed; root for apache2, mariadb, postgres.
 # Without operands: 5 rounds of all, some twenty minutes. Prints a table: median
 # CPU per request, its ratio to none, the CPU time of culprit beside the server as a share of
-# one CPU, the ratio while functions are traced in training, hits per unit, alarms (slow units reported), and how far units of one type differ:
+# one CPU, the ratio while functions are traced in training, hits per unit, alarms (slow
+# units reported), and how far units of one type differ:
 # sigma / mean, the mean and the median of the ten costliest types (of at least 100
 # samples), as table 5 of paper 002 has it.
 set -euo pipefail
@@ -225,16 +226,6 @@ train() {
   main=
 }
 
-# The processes of a tree that do the work: a tenth of its CPU time each, at least.
-workers() {
-  local pid ticks all
-  all=$(cpu_ticks "$1")
-  for pid in $(tree "$1"); do
-    ticks=$(awk '{sub(".*\\) ", ""); print $12 + $13}' "/proc/$pid/stat")
-    ((ticks * 10 < all)) || echo "$pid"
-  done
-}
-
 # utime + stime of processes.
 own_ticks() {
   local pid sum=0
@@ -242,8 +233,18 @@ own_ticks() {
   echo $sum
 }
 
+# The processes of a tree that do the work: a tenth of its CPU time each, at least.
+workers() {
+  local pid ticks all
+  all=$(cpu_ticks "$1")
+  for pid in $(tree "$1"); do
+    ticks=$(own_ticks "$pid")
+    ((ticks * 10 < all)) || echo "$pid"
+  done
+}
+
 # One start of the server; guards come and go (`culprit guard attach`). Two processes of one
-# program differ by percents, by where their memory lies; a process differs from itself less.
+# program differ by percents, a process from itself by less.
 in_turns() {  # SERVER
   "$1_command"
   "${become[@]}" "${command[@]}" >"$work/$1.log" 2>&1 &
@@ -261,7 +262,7 @@ in_turns() {  # SERVER
           attached+=($!)
           on_cpu 1 $!
         done
-        # It reads symbols and the profile; the pages that it changed are new to the CPU.
+        # For some seconds after that the server is slower than it is from then on.
         sleep 6
       fi
       before=$(own_ticks "${attached[@]}")

@@ -8,7 +8,7 @@
 #
 # Servers: redis nginx memcached apache2 mariadb postgres; those that are not installed
 # are named and left out. They listen on loopback only and are ended with the
-# script. Root for apache2, mariadb and postgres. Some three minutes in all; TYPES=path of
+# script. Root for apache2, mariadb and postgres. Some minutes, most of them PostgreSQL's; TYPES=path of
 # guard_types, SECONDS_A_RUN for longer loads, FOLDER to keep logs and profiles.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -242,7 +242,8 @@ bool EmitGuard(const Hook& hook, const SlotLayout& layout, bool signed_link, Cod
 }
 
 void EmitJump(size_t to, CodeBuffer& out) {
-  out.Word(0x14000000 | (static_cast<uint32_t>((to - out.size()) / 4) & 0x3ffffff));  // b
+  const auto bytes = static_cast<int64_t>(to) - static_cast<int64_t>(out.size());
+  out.Word(0x14000000 | (static_cast<uint32_t>(bytes / 4) & 0x3ffffff));  // b
 }
 
 // Behind the end, out of the lines that most hits need: three of four hits are counted, without a

@@ -78,7 +78,7 @@ struct LoadedPlan {
   wire::Mode mode;
   PlanView view;
   std::span<GuardRecord> guards;
-  uint64_t uncounted[wire::kContextWords];  // contexts whose first hit in a unit is not counted
+  uint64_t uncounted[wire::kContextWords];  // contexts of inline guards, for statistics
   std::span<const SiteRule> sites;          // open addressing, a power of two
   uint64_t calls;                           // bit n: WaitCall n has a site
   std::span<const LoopLimits> loops;

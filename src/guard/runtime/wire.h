@@ -168,7 +168,7 @@ struct alignas(64) UnitSlot {
   std::atomic<uint32_t> tid;  // 0: free
   std::atomic<uint32_t> sequence;
   uint64_t base_sp;
-  uint64_t hits, units;      // of this thread so far; those not counted as by sampled units
+  uint64_t hits, units;      // of this thread so far; first hits (Hook) as by samples
   uint64_t begin_ticks;      // of the unit; 0: the thread waits
   uint64_t deadline_ticks;   // a guard that is hit later asks whether it is too slow
   uint64_t overdue_ticks;    // the unit may last so long; culprit looks at it from then on
