@@ -13,7 +13,6 @@
 #include "cli/live_flags.h"
 #include "guard/collector.h"
 #include "guard/plan_builder.h"
-#include "guard/proc_file.h"
 #include "guard/profile_file.h"
 #include "guard/program_check.h"
 #include "guard/unit_export.h"
@@ -277,10 +276,7 @@ Result<int> RunGuardAttach(const Arguments& arguments, Output& output) {
   CULPRIT_ASSIGN(const WatchFlags flags, ReadWatchFlags(arguments));
   CULPRIT_ASSIGN(const Profile profile, guard::ReadProfile(arguments.operands()[0]));
   CULPRIT_ASSIGN(const int64_t pid, ParsePid(arguments.operands()[1]));
-  const std::string path = guard::ProcLink(pid, "exe");
-  if (path.empty()) {
-    return Error{.message = "there is no process " + std::to_string(pid) + " to look at"};
-  }
+  CULPRIT_ASSIGN(const std::string path, guard::ProgramOf(pid));
   CULPRIT_ASSIGN(const guard::ProgramFacts program, guard::CheckProgram(path));
   CULPRIT_TRY(guard::CheckBuildIds(profile, program));
   guard::InjectOptions inject;

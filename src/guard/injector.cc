@@ -218,15 +218,21 @@ bool SameMountNamespace(int64_t pid) {
 
 }  // namespace
 
-Status CheckAttachable(int64_t pid, const std::string& runtime, const InjectOptions& options) {
-  if (access(ProcPath(pid, "task").c_str(), F_OK) != 0) {
-    return Error{.message = "there is no process " + std::to_string(pid)};
-  }
+Result<std::string> ProgramOf(int64_t pid) {
   const std::string who = "process " + std::to_string(pid);
-  const std::string program = ProcLink(pid, "exe");
+  if (access(ProcPath(pid, "task").c_str(), F_OK) != 0) {
+    return Error{.message = "there is no " + who};
+  }
+  std::string program = ProcLink(pid, "exe");
   if (program.empty()) {
     return Error{.message = who + " is not ours to look at", .hint = "be root or its user"};
   }
+  return program;
+}
+
+Status CheckAttachable(int64_t pid, const std::string& runtime, const InjectOptions& options) {
+  const std::string who = "process " + std::to_string(pid);
+  if (const auto program = ProgramOf(pid); !program.ok()) return program.error();
   const std::string tracer = ProcStatusField(pid, "TracerPid");
   if (!tracer.empty() && tracer != "0") {
     return Error{.message = who + " is held by the debugger " + tracer};

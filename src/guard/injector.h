@@ -35,6 +35,9 @@ struct InjectOutcome {
   uint64_t start_result = 0;  // of culprit_guard_start: 0 is success
 };
 
+// The path of a process's program; that there is none, or that it is somebody else's.
+Result<std::string> ProgramOf(int64_t pid);
+
 Status CheckAttachable(int64_t pid, const std::string& runtime, const InjectOptions& options);
 Result<InjectOutcome> InjectRuntime(int64_t pid, const std::string& runtime,
                                     const std::string& session, const InjectOptions& options = {});
