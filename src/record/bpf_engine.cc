@@ -150,6 +150,7 @@ void SizeMaps(engine& skeleton, const EngineOptions& options) {
   skeleton.rodata->remembered_cpus = cpus;
   bpf_map__set_max_entries(skeleton.maps.remembered_stacks, remembered * cpus * kDesks);
   bpf_map__set_max_entries(skeleton.maps.remembered_kernel_stacks, kKernelPlaces * cpus * kDesks);
+  bpf_map__set_max_entries(skeleton.maps.kernel_chains, kKernelChains * cpus * kDesks);
   const uint32_t rules = options.unwind_tables ? RememberedRules(cpus) : 1;
   skeleton.rodata->rule_mask = rules - 1;
   bpf_map__set_max_entries(skeleton.maps.remembered_rules, rules * cpus * kRuleDesks);
@@ -167,10 +168,10 @@ void SizeMaps(engine& skeleton, const EngineOptions& options) {
 // Those that run often: they are not attached during a pause.
 std::vector<bpf_program*> PausedPrograms(engine& skeleton) {
   auto& programs = skeleton.progs;
-  return {programs.on_issue,         programs.on_complete,     programs.on_sys_enter,
-          programs.on_sys_exit,      programs.on_counted_exit, programs.on_waking,
-          programs.on_waking_direct, programs.on_wakeup_new,   programs.on_switch,
-          programs.on_switch_direct};
+  return {programs.on_issue,     programs.on_issue_direct,  programs.on_complete,
+          programs.on_sys_enter, programs.on_sys_exit,      programs.on_counted_exit,
+          programs.on_waking,    programs.on_waking_direct, programs.on_wakeup_new,
+          programs.on_switch,    programs.on_switch_direct};
 }
 
 void ChoosePrograms(engine& skeleton, const EngineOptions& options, const ProgramChoice& choice) {
@@ -185,7 +186,8 @@ void ChoosePrograms(engine& skeleton, const EngineOptions& options, const Progra
   bpf_program__set_autoload(programs.on_waking_direct, switches && choice.direct_reads);
   bpf_program__set_autoload(programs.on_wakeup_new, switches);
   bpf_program__set_autoload(programs.on_exit, switches);
-  bpf_program__set_autoload(programs.on_issue, options.blocks);
+  bpf_program__set_autoload(programs.on_issue, options.blocks && !choice.direct_reads);
+  bpf_program__set_autoload(programs.on_issue_direct, options.blocks && choice.direct_reads);
   bpf_program__set_autoload(programs.on_complete, options.blocks);
   bpf_program__set_autoload(programs.on_sample, options.sample_period_ns > 0);
   bpf_program__set_autoload(programs.on_fork_of_code, options.unwind_tables);
@@ -228,6 +230,7 @@ struct BpfEngine::State {
   engine* skeleton = nullptr;
   ring_buffer* ring = nullptr;
   MarkProgram marks = MarkProgram::kNone;
+  bool direct_reads = false;
   std::vector<Link> links;
   std::vector<int> sample_fds;
   std::vector<Link> paused_links;  // empty during a pause
@@ -250,6 +253,7 @@ Status BpfEngine::State::Load(const EngineOptions& options) {
     SizeMaps(*skeleton, options);
     code = engine__load(skeleton);
     marks = choice.marks;
+    direct_reads = choice.direct_reads;
     if (code == 0) break;
     engine__destroy(skeleton);
     skeleton = nullptr;
@@ -476,6 +480,12 @@ UnwindCounters BpfEngine::ReadUnwindCounters() const {
     total.cut_long += each.cut_long;
     total.different += each.different;
   }
+  const Counters chains = ReadCounters().total;
+  total.walked += chains.chains;
+  total.complete += chains.chains;
+  total.proven += chains.chains;
+  total.frames += chains.chain_frames;
+  total.guessed += chains.chain_guesses;
   return total;
 }
 
@@ -501,6 +511,10 @@ EngineCounters BpfEngine::ReadCounters() const {
     total.left_out += each.left_out;
     total.busy_ns += each.busy_ns;
     total.ring_bytes += each.ring_bytes;
+    total.stacks += each.chains;
+    total.chains += each.chains;
+    total.chain_frames += each.chain_frames;
+    total.chain_guesses += each.chain_guesses;
     for (size_t kind = 0; kind < kMeters; ++kind) {
       total.meters[kind].runs += each.meters[kind].runs;
       total.meters[kind].run_ns += each.meters[kind].run_ns;
@@ -522,6 +536,8 @@ uint64_t BpfEngine::KernelTimeNs() const {
 uint64_t BpfEngine::ring_bytes() const { return bpf_map__max_entries(state_->skeleton->maps.ring); }
 
 bool BpfEngine::has_marks() const { return state_->marks != MarkProgram::kNone; }
+
+bool BpfEngine::reads_directly() const { return state_->direct_reads; }
 
 }  // namespace culprit::record
 #endif  // CULPRIT_HAS_BPF_ENGINE

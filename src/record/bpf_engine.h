@@ -99,6 +99,7 @@ class BpfEngine {
   uint64_t ring_bytes() const;
   // Is there a program that sees writes to trace_marker?
   bool has_marks() const;
+  bool reads_directly() const;  // see EngineOptions::direct_reads
 
  private:
   struct State;

@@ -35,6 +35,7 @@ EngineCounters BpfEngine::ReadCounters() const { return {}; }
 uint64_t BpfEngine::KernelTimeNs() const { return 0; }
 uint64_t BpfEngine::ring_bytes() const { return 0; }
 bool BpfEngine::has_marks() const { return false; }
+bool BpfEngine::reads_directly() const { return false; }
 
 }  // namespace culprit::record
 #endif  // CULPRIT_HAS_BPF_ENGINE

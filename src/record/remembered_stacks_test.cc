@@ -20,6 +20,7 @@
 
 #include "record/bpf_recording.h"
 #include "record/machine.h"
+#include "record/program_choice.h"
 
 namespace culprit::record {
 namespace {
@@ -142,6 +143,9 @@ Places Record(const Players& players, const Way& way) {
   EXPECT_TRUE(made.ok()) << made.error().ToString();
   if (!made.ok()) return places;
   BpfRecording& recording = *made.value();
+  // A kernel that has direct reads does not refuse them.
+  EXPECT_EQ(recording.engine().reads_directly(),
+            ProgramChoices(false, way.direct_reads).front().direct_reads);
   recording.Begin();
   const int64_t begin_ns = MonotonicNs();
   const auto is_enough = [&] {
@@ -209,12 +213,14 @@ void ExpectSamePlaces(Ends (*make_ends)()) {
   Places walked = Record(players, {.remember = false});
   const Places remembered = Record(players, {});
   const Places direct = Record(players, {.direct_reads = true});
+  // On arm64 by frame pointers, in the kernel too.
+  const Places proven = Record(players, {.prove = true, .direct_reads = true});
   Places again = Record(players, {.remember = false});
   ASSERT_GT(walked.count, 500u);
   EXPECT_EQ(walked.recalled + again.recalled, 0u);
   walked.waits.merge(again.waits);
   walked.wakings.merge(again.wakings);
-  for (const Places* places : {&remembered, &direct}) {
+  for (const Places* places : {&remembered, &direct, &proven}) {
     ASSERT_GT(places->count, 500u);
     // Of each wait and of each wake-up one.
     EXPECT_GT(places->recalled, places->count);

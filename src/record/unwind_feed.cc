@@ -277,8 +277,9 @@ void UnwindFeed::Send(int64_t pid, Process& process) {
     process.pause_ns = std::clamp(process.pause_ns * 2, kLeastPauseNs, kMostPauseNs);
   } else {
     process.pause_ns = kLeastPauseNs;
-    list = lists_.Set(pid, std::move(ranges), now_ns);
-    if (list != nullptr && !maps_->SetRanges(list->first, list->ranges)) {
+    bool is_new = false;
+    list = lists_.Set(pid, std::move(ranges), now_ns, is_new);
+    if (is_new && !maps_->SetRanges(list->first, list->ranges)) {
       lists_.Forget(pid, now_ns);
       list = nullptr;
     }

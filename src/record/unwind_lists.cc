@@ -5,6 +5,21 @@
 #include <utility>
 
 namespace culprit::record {
+namespace {
+
+uint64_t HashOf(const std::vector<UnwindRange>& ranges) {
+  uint64_t hash = ranges.size();
+  for (const UnwindRange& range : ranges) {
+    for (const uint64_t word :
+         {range.start, range.end, uint64_t{range.index} << 32 | range.chunk}) {
+      hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+      hash ^= hash >> 32;
+    }
+  }
+  return hash;
+}
+
+}  // namespace
 
 std::optional<uint32_t> UnwindRoom::Take(uint32_t count, int64_t now_ns) {
   while (!returned_.empty() && now_ns - returned_.front().time_ns >= kGraceNs) {
@@ -41,18 +56,42 @@ void UnwindRoom::Free(uint32_t first, uint32_t count) {
 void UnwindLists::Replace(int64_t pid, std::shared_ptr<UnwindList> list, int64_t now_ns) {
   std::shared_ptr<UnwindList> old = std::exchange(lists_[pid], std::move(list));
   if (lists_[pid] == nullptr) lists_.erase(pid);
-  if (old.use_count() == 1) {
-    room_.GiveBack(old->first, static_cast<uint32_t>(old->ranges.size()), now_ns);
+  if (old.use_count() != 1) return;
+  room_.GiveBack(old->first, static_cast<uint32_t>(old->ranges.size()), now_ns);
+  const auto [first, last] = same_.equal_range(old->hash);
+  for (auto it = first; it != last; ++it) {
+    if (it->second.lock() != old) continue;
+    same_.erase(it);
+    break;
   }
 }
 
-const UnwindList* UnwindLists::Set(int64_t pid, std::vector<UnwindRange> ranges, int64_t now_ns) {
+std::shared_ptr<UnwindList> UnwindLists::FindSame(const std::vector<UnwindRange>& ranges) const {
+  const auto [first, last] = same_.equal_range(HashOf(ranges));
+  for (auto it = first; it != last; ++it) {
+    std::shared_ptr<UnwindList> list = it->second.lock();
+    if (list != nullptr && list->ranges == ranges) return list;
+  }
+  return nullptr;
+}
+
+const UnwindList* UnwindLists::Set(int64_t pid, std::vector<UnwindRange> ranges, int64_t now_ns,
+                                   bool& is_new) {
+  is_new = false;
+  if (std::shared_ptr<UnwindList> same = FindSame(ranges)) {
+    Replace(pid, std::move(same), now_ns);
+    return Find(pid);
+  }
   const std::optional<uint32_t> first = room_.Take(static_cast<uint32_t>(ranges.size()), now_ns);
   if (!first) {
     Forget(pid, now_ns);
     return nullptr;
   }
-  auto list = std::make_shared<UnwindList>(UnwindList{*first, ++versions_, std::move(ranges)});
+  const uint64_t hash = HashOf(ranges);
+  auto list =
+      std::make_shared<UnwindList>(UnwindList{*first, ++versions_, hash, std::move(ranges)});
+  is_new = true;
+  same_.emplace(hash, list);
   Replace(pid, list, now_ns);
   return list.get();
 }

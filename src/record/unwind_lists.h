@@ -3,7 +3,8 @@
 // UnwindLists: which process has which ranges where in the kernel's array of ranges.
 // A list never changes: a process gets another one, and the room of the old one is
 // used again only after a while, when nobody can be walking by it any more.
-// Processes share a list after a fork. One thread at a time.
+// Processes share a list after a fork, and when their ranges are the same: what is
+// remembered of one of them is then good for all. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -42,13 +43,15 @@ class UnwindRoom {
 struct UnwindList {
   uint32_t first = 0;
   uint32_t version = 0;  // no other list has had it
+  uint64_t hash = 0;
   std::vector<UnwindRange> ranges;
 };
 
 class UnwindLists {
  public:
-  // A new list for a process, not yet anyone else's; null if there is no room.
-  const UnwindList* Set(int64_t pid, std::vector<UnwindRange> ranges, int64_t now_ns);
+  // Another list for a process; null if there is no room. `is_new`: nobody else has it, and
+  // the array does not hold it yet.
+  const UnwindList* Set(int64_t pid, std::vector<UnwindRange> ranges, int64_t now_ns, bool& is_new);
   // The child has what its parent has; null if that has none.
   const UnwindList* Share(int64_t parent_pid, int64_t pid, int64_t now_ns);
   void Forget(int64_t pid, int64_t now_ns);
@@ -58,10 +61,13 @@ class UnwindLists {
 
  private:
   void Replace(int64_t pid, std::shared_ptr<UnwindList> list, int64_t now_ns);
+  std::shared_ptr<UnwindList> FindSame(const std::vector<UnwindRange>& ranges) const;
 
   UnwindRoom room_;
   uint32_t versions_ = 0;
   std::map<int64_t, std::shared_ptr<UnwindList>> lists_;  // by process
+  // By hash of their ranges; those that somebody has.
+  std::multimap<uint64_t, std::weak_ptr<UnwindList>> same_;
 };
 
 }  // namespace culprit::record

@@ -67,10 +67,11 @@ TEST(UnwindLists, RoomIsNeverGivenTwice) {
 
 TEST(UnwindLists, AChildKeepsTheListThatItsParentReplaces) {
   UnwindLists lists;
-  const UnwindList* list = lists.Set(1, Ranges(3, 0x1000), 0);
+  bool is_new = false;
+  const UnwindList* list = lists.Set(1, Ranges(3, 0x1000), 0, is_new);
   ASSERT_NE(list, nullptr);
   EXPECT_EQ(lists.Share(1, 2, 0), list);
-  const UnwindList* other = lists.Set(1, Ranges(5, 0x9000), 0);
+  const UnwindList* other = lists.Set(1, Ranges(5, 0x9000), 0, is_new);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(lists.Find(2), list);
   EXPECT_EQ(lists.Find(2)->ranges, Ranges(3, 0x1000));
@@ -81,6 +82,46 @@ TEST(UnwindLists, AChildKeepsTheListThatItsParentReplaces) {
   EXPECT_EQ(lists.Find(2), nullptr);
   EXPECT_EQ(lists.Share(1, 3, 0), nullptr);
   EXPECT_EQ(lists.size(), 0u);
+}
+
+TEST(UnwindLists, ProcessesWithTheSameRangesShareAList) {
+  UnwindLists lists;
+  bool is_new = false;
+  const UnwindList* list = lists.Set(1, Ranges(3, 0x1000), 0, is_new);
+  ASSERT_NE(list, nullptr);
+  EXPECT_TRUE(is_new);
+  const uint32_t version = list->version;
+  EXPECT_EQ(lists.Set(2, Ranges(3, 0x1000), 0, is_new), list);
+  EXPECT_FALSE(is_new);
+  EXPECT_EQ(lists.Set(2, Ranges(3, 0x1000), 0, is_new), list);
+  const UnwindList* other = lists.Set(3, Ranges(3, 0x2000), 0, is_new);
+  EXPECT_TRUE(is_new);
+  EXPECT_NE(other, list);
+  // It stays for as long as somebody has it.
+  lists.Forget(1, 0);
+  EXPECT_EQ(lists.Set(4, Ranges(3, 0x1000), 0, is_new)->version, version);
+  EXPECT_FALSE(is_new);
+  lists.Forget(2, 0);
+  lists.Forget(4, 0);
+  const UnwindList* again = lists.Set(5, Ranges(3, 0x1000), 0, is_new);
+  ASSERT_NE(again, nullptr);
+  EXPECT_TRUE(is_new);
+  EXPECT_NE(again->version, version);
+}
+
+TEST(UnwindLists, RoomOfASharedListComesBackOnce) {
+  UnwindLists lists;
+  bool is_new = false;
+  for (int64_t round = 0; round < 3; ++round) {
+    const int64_t now_ns = round * UnwindRoom::kGraceNs;
+    ASSERT_NE(lists.Set(1, Ranges(kUnwindRanges, 0x1000), now_ns, is_new), nullptr);
+    EXPECT_TRUE(is_new);
+    ASSERT_NE(lists.Set(2, Ranges(kUnwindRanges, 0x1000), now_ns, is_new), nullptr);
+    EXPECT_EQ(lists.Set(3, Ranges(1, 0x1000), now_ns, is_new), nullptr);
+    EXPECT_FALSE(is_new);
+    lists.Forget(2, now_ns);
+    lists.Forget(1, now_ns);
+  }
 }
 
 }  // namespace

@@ -64,10 +64,24 @@ static __always_inline uint64_t kernel_stack_pointer(struct task_struct *task) {
   return task->thread.cpu_context.sp;
 }
 
+// The kernel's own frames: a pair of the caller's frame pointer and the return address.
+enum { kKernelKeepsFramePointers = 1 };
+
+static __always_inline uint64_t kernel_frame_pointer(struct task_struct *task) {
+  return task->thread.cpu_context.fp;
+}
+
+static __always_inline uint64_t kernel_program_counter(struct task_struct *task) {
+  return task->thread.cpu_context.pc;
+}
+
+static __always_inline bool is_kernel_address(uint64_t address) { return address >> 48 == 0xffff; }
+
 // A word of a kernel stack as an address: without its signature, if it has one.
 static __always_inline uint64_t kernel_address(uint64_t word) { return word | 0xffffull << 48; }
 
 static __always_inline uint64_t first_word(const struct pt_regs *words) { return words->regs[0]; }
+static __always_inline uint64_t second_word(const struct pt_regs *words) { return words->regs[1]; }
 
 enum { kWriteCall = 64 };
 
@@ -117,9 +131,17 @@ static __always_inline uint64_t kernel_stack_pointer(struct task_struct *task) {
   return task->thread.sp;
 }
 
+// Its frames are found by tables of its own.
+enum { kKernelKeepsFramePointers = 0 };
+
+static __always_inline uint64_t kernel_frame_pointer(struct task_struct *task) { return 0; }
+static __always_inline uint64_t kernel_program_counter(struct task_struct *task) { return 0; }
+static __always_inline bool is_kernel_address(uint64_t address) { return address >> 47 == 0x1ffff; }
+
 static __always_inline uint64_t kernel_address(uint64_t word) { return word; }
 
 static __always_inline uint64_t first_word(const struct pt_regs *words) { return words->r15; }
+static __always_inline uint64_t second_word(const struct pt_regs *words) { return words->r14; }
 
 enum { kWriteCall = 1 };
 

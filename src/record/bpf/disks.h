@@ -49,8 +49,7 @@ static __always_inline uint32_t device_of(struct request *request) {
   return (uint32_t)BPF_CORE_READ(disk, major) << 20 | (uint32_t)BPF_CORE_READ(disk, first_minor);
 }
 
-SEC("tp_btf/block_rq_issue")
-int BPF_PROG(on_issue, struct request *request) {
+static __always_inline int see_issue(void *ctx, struct request *request, bool direct) {
   const uint64_t now = clock_ns();
   if (!is_recorded_at(now)) return 0;
   const uint32_t count = preempt_count();
@@ -61,8 +60,8 @@ int BPF_PROG(on_issue, struct request *request) {
     issued.tid = task->pid;
     // A disk is busy for whomever; but why is only asked of those recorded.
     if (is_target(task)) {
-      issued.kernel_stack = recall_kernel_stack(ctx, kBlockSlot, false, false);
-      if (!is_kernel_thread(task)) issued.user_stack = recall_user_stack(ctx, kBlockSlot);
+      issued.kernel_stack = recall_kernel_stack(ctx, kBlockSlot, false, direct);
+      if (!is_kernel_thread(task)) issued.user_stack = recall_user_stack(ctx, kBlockSlot, now);
     }
   }
   const uint64_t key = (uint64_t)request;
@@ -70,6 +69,12 @@ int BPF_PROG(on_issue, struct request *request) {
   end_run(kBlockMeter, now);
   return 0;
 }
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(on_issue, struct request *request) { return see_issue(ctx, request, false); }
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(on_issue_direct, struct request *request) { return see_issue(ctx, request, true); }
 
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_complete, struct request *request, int error, unsigned int bytes) {

@@ -9,6 +9,10 @@
 // its stack is taken at the switch-out, when the thread's memory is at hand, the
 // kernel's at the switch-in, from the sleeping thread: of a wait that is too short
 // to be recorded it is never taken.
+//
+// What the recorded programs pay is not only the time of these programs but also what they
+// drive out of the caches. So whatever is rare is a function of its own (__noinline), out
+// of the way of what is done at every switch.
 #include "architecture.h"
 #include "disks.h"
 #include "maps.h"
@@ -54,12 +58,11 @@ static __always_inline void leave_out_hidden(struct ThreadState *state, struct t
   state->in_ns = now;
 }
 
-// The state of a thread. One that was there before the recording began, and is
-// met for the first time, has been as it is now since then.
-static __always_inline struct ThreadState *state_of(struct task_struct *task, bool on_cpu,
-                                                    uint64_t now) {
-  struct ThreadState *state = storage_of(task);
-  if (!state) return 0;
+// One that was there before the recording began, and is met for the first time, has
+// been as it is now since then.
+static __noinline void meet_again(struct ThreadState *state, struct task_struct *task, bool on_cpu,
+                                  uint64_t now) {
+  if (!state) return;
   if (!state->known) {
     state->known = 1;
     state->pauses = policy.pauses;
@@ -79,6 +82,14 @@ static __always_inline struct ThreadState *state_of(struct task_struct *task, bo
   if (state->pauses != policy.pauses) {
     catch_up(state, task, on_cpu, at_most(policy.resume_ns, now), now);
   }
+}
+
+// The state of a thread.
+static __always_inline struct ThreadState *state_of(struct task_struct *task, bool on_cpu,
+                                                    uint64_t now) {
+  struct ThreadState *state = storage_of(task);
+  if (!state) return 0;
+  if (!state->known || state->pauses != policy.pauses) meet_again(state, task, on_cpu, now);
   return state;
 }
 
@@ -114,10 +125,9 @@ static __always_inline void leave_out(struct ThreadState *state, uint64_t now, b
   COUNT(left_out, 1);
 }
 
-// `runs`: from end_ns on it is on this CPU.
-static __always_inline bool tell_left_out(struct ThreadState *state, uint32_t tid, uint64_t end_ns,
-                                          bool runs) {
-  if (!state->left_count) return true;
+static __noinline bool tell_sums(struct ThreadState *state, uint32_t tid, uint64_t end_ns,
+                                 bool runs) {
+  if (!state) return false;
   struct LeftOutRecord *record = reserve(sizeof(*record));
   if (!record) return false;
   fill_head(&record->head, kLeftOutRecord, end_ns, tid);
@@ -135,6 +145,12 @@ static __always_inline bool tell_left_out(struct ThreadState *state, uint32_t ti
   state->run_ns = 0;
   state->told_ns = end_ns;
   return true;
+}
+
+// `runs`: from end_ns on it is on this CPU.
+static __always_inline bool tell_left_out(struct ThreadState *state, uint32_t tid, uint64_t end_ns,
+                                          bool runs) {
+  return !state->left_count || tell_sums(state, tid, end_ns, runs);
 }
 
 // ---- switches ---------------------------------------------------------------
@@ -156,7 +172,8 @@ static __always_inline void fill_wait(struct WaitRecord *record, struct ThreadSt
   record->out_cpu = state->out_cpu;
 }
 
-static __always_inline void tell_gone(struct ThreadState *state, uint64_t now, uint32_t tid) {
+static __noinline void tell_gone(struct ThreadState *state, uint64_t now, uint32_t tid) {
+  if (!state) return;
   state->out_ns = now;
   state->gone = 1;
   if (!tell_left_out(state, tid, state->out_ns, false)) return;
@@ -213,12 +230,17 @@ static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid,
   note_totals(state, task);
 }
 
+// Of a thread that was believed to sleep.
+static __noinline void get_cpu_unseen(struct task_struct *task, uint64_t now) {
+  get_cpu(task, 0, now, false, false);
+}
+
 static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint32_t next_tid,
                                       uint64_t now, bool preempt) {
   struct ThreadState *state = state_of(task, true, now);
   if (!state) return;
-  // It was believed to sleep: the switch-in came just before the recording.
-  if (state->out_ns) get_cpu(task, 0, now, false, false);
+  // The switch-in came just before the recording.
+  if (state->out_ns) get_cpu_unseen(task, now);
   const uint64_t ran_ns = since(now, state->in_ns);
   state->run_ns += ran_ns;
   COUNT(busy_ns, ran_ns);
@@ -239,7 +261,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint3
   state->kernel_stack = 0;
   if (is_kernel_thread(task) || !is_worth_a_stack(runnable)) return;
   // Who is interrupted is so anywhere, and hardly twice in one place.
-  state->user_stack = user_registers(task).in_syscall ? recall_user_stack(ctx, kSwitchSlot)
+  state->user_stack = user_registers(task).in_syscall ? recall_user_stack(ctx, kSwitchSlot, now)
                                                       : capture_user_stack(ctx, kSwitchSlot);
 }
 
@@ -287,12 +309,14 @@ static __always_inline void note_waker(void *ctx, struct ThreadState *state, uin
   if (!with_stacks) return;
   // Of an interrupt the stack tells which device it was.
   if (hard) {
-    state->waker_kernel_stack = capture_kernel_stack(ctx, kWakingSlot, true);
+    state->waker_kernel_stack = has_kernel_chains(direct)
+                                    ? kernel_chain(ctx, kWakingSlot, 2)
+                                    : capture_kernel_stack(ctx, kWakingSlot, true);
   } else if (policy.waker_stacks || soft) {
     state->waker_kernel_stack = recall_kernel_stack(ctx, kWakingSlot, soft, direct);
   }
   if (policy.waker_stacks && !hard && current->pid && !is_kernel_thread(current)) {
-    state->waker_user_stack = recall_user_stack(ctx, kWakingSlot);
+    state->waker_user_stack = recall_user_stack(ctx, kWakingSlot, now);
   }
 }
 

@@ -76,7 +76,9 @@ struct sched_info {
 
 // Where a thread that does not run left its stack.
 struct cpu_context {
+  unsigned long fp;
   unsigned long sp;
+  unsigned long pc;
 };
 struct thread_struct {
   struct cpu_context cpu_context;  // arm64
@@ -164,6 +166,7 @@ struct pt_regs {
 #elif defined(__TARGET_ARCH_x86)
 struct pt_regs {
   unsigned long r15;
+  unsigned long r14;
   unsigned long bp;
   unsigned long dx;
   unsigned long si;

@@ -34,6 +34,8 @@ struct {
   __uint(max_entries, 16 << 20);
 } ring SEC(".maps");
 
+// What every switch and wake-up needs comes first: it begins 8 bytes into a line of the
+// cache, and ends with the second.
 struct ThreadState {
   uint64_t in_ns;   // when it last got a CPU
   uint64_t out_ns;  // when it lost it; 0: it runs
@@ -44,26 +46,28 @@ struct ThreadState {
   uint64_t waker_kernel_stack;
   uint64_t told_ns;  // when its last record was made
   uint64_t run_ns;   // since then
-  uint64_t left_wait_ns;
-  uint64_t left_ready_ns;
-  uint64_t syscall_ns;
-  // The kernel's own totals when it last got or lost a CPU, for what a pause hid.
-  uint64_t kernel_run_ns;
-  uint64_t kernel_ready_ns;
-  uint64_t kernel_switches;
-  uint32_t pauses;  // policy.pauses when the rest was true
-  uint32_t syscall_number;
-  uint32_t syscall_operation;  // the argument that tells it
+  uint32_t pauses;   // policy.pauses when the rest was true
   uint32_t left_count;
-  uint32_t left_lost;
   uint32_t waker_tid;
   uint32_t holder_tid;
   uint32_t wake_device;
   uint16_t waker_cpu;
   uint16_t out_cpu;
-  uint8_t known;  // all of the above is valid
+  uint8_t known;  // all of this is valid
   uint8_t flags;  // WaitFlag
   uint8_t gone;   // it has had its last switch-out
+  uint8_t pad[5];
+  // The kernel's own totals when it last got or lost a CPU, for what a pause hid.
+  uint64_t kernel_run_ns;
+  uint64_t kernel_ready_ns;
+  uint64_t kernel_switches;
+  uint64_t left_wait_ns;
+  uint64_t left_ready_ns;
+  uint64_t syscall_ns;
+  uint32_t syscall_number;
+  uint32_t syscall_operation;  // the argument that tells it
+  uint32_t left_lost;
+  uint32_t more_pad;
 };
 
 struct {
@@ -97,6 +101,23 @@ static __always_inline uint64_t clock_ns(void) {
 static __always_inline struct Counters *cpu_counters(void) {
   const uint32_t zero = 0;
   return bpf_map_lookup_elem(&counters, &zero);
+}
+
+// A program that can be interrupted by another one must not share its scratch memory with
+// it: each has its own slot.
+enum ScratchSlot {
+  kSwitchSlot,
+  kWakingSlot,
+  kSampleSlot,
+  kSyscallSlot,
+  kBlockSlot,
+  kIteratorSlot,
+  kScratchSlots,
+};
+
+static __always_inline uint32_t desk_of(uint32_t slot) {
+  if (slot == kSampleSlot) return kSampleDesk;
+  return slot == kSwitchSlot || slot == kWakingSlot ? kSwitchDesk : kIssueDesk;
 }
 
 #define COUNT(field, amount)                     \
@@ -164,12 +185,32 @@ static __always_inline void fill_head(struct RecordHead *head, uint8_t type, uin
   head->cpu = bpf_get_smp_processor_id();
 }
 
-// The hash of a stack grows with its frames, from the leaf on.
+// The hash of a stack grows with its frames: the leaf's caller, its caller and so on, at
+// last whose it is and the leaf, so that stacks with the same callers have most of it in
+// common.
 static __always_inline uint64_t first_hash(uint64_t seed) { return seed + 0x9e3779b97f4a7c15ull; }
 
 static __always_inline uint64_t add_frame(uint64_t hash, uint64_t address) {
   hash = (hash ^ address) * 0xff51afd7ed558ccdull;
   return hash ^ hash >> 32;
+}
+
+static __always_inline uint64_t end_hash(uint64_t hash, uint64_t seed, uint64_t leaf) {
+  hash = add_frame(add_frame(hash, seed), leaf);
+  return hash ? hash : 1;
+}
+
+// Of the frames from `first` on.
+__noinline uint64_t hash_of_frames(struct StackRecord *stack, uint32_t first, uint32_t count,
+                                   uint64_t seed) {
+  if (!stack) return 0;
+  uint64_t hash = first_hash(seed);
+  for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
+    if (i < first) continue;
+    if (i >= count) break;
+    hash = add_frame(hash, stack->addresses[i]);
+  }
+  return hash;
 }
 
 static __always_inline bool is_within_recording(uint64_t now) {

@@ -29,6 +29,8 @@ enum {
   kMaxMarkBytes = 256,
   kMaxIrqRanges = 16,
   kKernelPlaces = 256,  // where kernel stacks are remembered, for every CPU and desk
+  kProvenLists = 1 << 14,
+  kKernelChains = 1024,  // proven lists of return addresses in the kernel, for every CPU
   kNameBytes = 16,
   // Times are multiples of this. The programs themselves take some hundred nanoseconds
   // at every switch; what is finer than this tells nothing, and would be a third of the
@@ -240,6 +242,10 @@ struct Counters {
   uint64_t left_out;
   uint64_t busy_ns;  // CPU time of the recorded threads, as far as they have left the CPU
   uint64_t ring_bytes;
+  // User stacks that proven_stack found, which are counted nowhere else.
+  uint64_t chains;
+  uint64_t chain_frames;
+  uint64_t chain_guesses;
   struct Meter meters[kMeters];
 };
 

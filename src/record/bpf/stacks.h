@@ -7,25 +7,13 @@
 // capture_user_stack is the one place that knows how user frames are found: by
 // frame pointers that are known to be right (proven_chains.h), by unwind tables
 // (unwind.h) or, of processes not known yet, by frame pointers, as the kernel does it.
-//
-// A program that can be interrupted by another one must not share its scratch
-// area: each passes its own slot.
 #ifndef CULPRIT_RECORD_BPF_STACKS_H_
 #define CULPRIT_RECORD_BPF_STACKS_H_
 
+#include "kernel_chains.h"
 #include "maps.h"
 #include "remembered_kernel.h"
 #include "user_walk.h"
-
-enum ScratchSlot {
-  kSwitchSlot,
-  kWakingSlot,
-  kSampleSlot,
-  kSyscallSlot,
-  kBlockSlot,
-  kIteratorSlot,
-  kScratchSlots,
-};
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -86,27 +74,17 @@ static __noinline uint64_t name_stack(struct StackRecord *stack, uint32_t count,
                                       uint32_t tgid, bool *told) {
   if (!stack) return 0;
   if (count > kMaxStackFrames) count = kMaxStackFrames;
-  uint64_t id = first_hash(seed);
-  for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
-    if (i >= count) break;
-    id = add_frame(id, stack->addresses[i]);
-  }
-  if (id == 0) id = 1;
+  const uint64_t id = end_hash(hash_of_frames(stack, 1, count, 0), seed, stack->addresses[0]);
   count_stack();
   *told = tell_stack(stack, count, id, tgid);
   return id;
-}
-
-static __always_inline uint32_t desk_of(uint32_t slot) {
-  if (slot == kSampleSlot) return kSampleDesk;
-  return slot == kSwitchSlot || slot == kWakingSlot ? kSwitchDesk : kIssueDesk;
 }
 
 static __always_inline struct StackRecord *scratch_of(uint32_t slot) {
   return bpf_map_lookup_elem(&scratch, &slot);
 }
 
-static __always_inline uint64_t capture_kernel_stack(void *ctx, uint32_t slot, bool interrupt) {
+static __noinline uint64_t capture_kernel_stack(void *ctx, uint32_t slot, bool interrupt) {
   struct StackRecord *stack = scratch_of(slot);
   if (!stack || !policy.kernel_stacks) return 0;
   const long bytes = bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), 0);
@@ -121,7 +99,7 @@ static __always_inline uint64_t capture_kernel_stack(void *ctx, uint32_t slot, b
 }
 
 // Of a thread that does not run.
-static __always_inline uint64_t capture_kernel_stack_of(struct task_struct *task, uint32_t slot) {
+static __noinline uint64_t capture_kernel_stack_of(struct task_struct *task, uint32_t slot) {
   struct StackRecord *stack = scratch_of(slot);
   if (!stack || !policy.kernel_stacks) return 0;
   const long bytes = bpf_get_task_stack(task, stack->addresses, sizeof(stack->addresses), 0);
@@ -142,9 +120,37 @@ static __always_inline bool is_recalled(struct RememberedKernelStack *memory, ui
   return true;
 }
 
+// A list that is not proven yet.
+static __noinline uint64_t walk_sleeper(struct task_struct *task, uint32_t slot, uint64_t key) {
+  struct StackRecord *stack = scratch_of(slot);
+  if (!stack) return 0;
+  const long bytes = bpf_get_task_stack(task, stack->addresses, sizeof(stack->addresses), 0);
+  if (bytes <= 0) {
+    count_failed_stack();
+    return 0;
+  }
+  bool told = false;
+  const uint32_t count = (uint32_t)bytes / sizeof(uint64_t);
+  const uint64_t id = name_stack(stack, count, 0, 0, &told);
+  if (told && is_stack_of_sleeper(stack, count, kernel_frame_pointer(task),
+                                  kernel_address(kernel_program_counter(task)))) {
+    prove_kernel_chain(key, kSwitchDesk, id);
+  }
+  return id;
+}
+
+static __always_inline uint64_t kernel_chain_of(struct task_struct *task, uint32_t slot) {
+  if (!policy.kernel_stacks) return 0;
+  const uint64_t key =
+      key_of_sleeper(kernel_frame_pointer(task), kernel_address(kernel_program_counter(task)));
+  const uint64_t proven = id_of_kernel_chain(key, kSwitchDesk);
+  return proven ? proven : walk_sleeper(task, slot, key);
+}
+
 // The same where threads come again and again.
 static __always_inline uint64_t recall_kernel_stack_of(struct task_struct *task, uint32_t slot,
                                                        bool direct) {
+  if (has_kernel_chains(direct)) return kernel_chain_of(task, slot);
   const uint32_t desk = kSwitchDesk;
   struct StackRecord *stack = scratch_of(slot);
   struct KernelWords *raw = bpf_map_lookup_elem(&kernel_words, &desk);
@@ -173,12 +179,54 @@ static __always_inline uint64_t recall_kernel_stack_of(struct task_struct *task,
   return id;
 }
 
+static __noinline uint64_t walk_waker(void *ctx, struct KernelStart *start, uint32_t slot,
+                                      uint32_t kind, uint64_t key) {
+  struct StackRecord *stack = scratch_of(slot);
+  if (!stack || !start) return 0;
+  const long bytes = bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), 0);
+  if (bytes <= 0) {
+    count_failed_stack();
+    return 0;
+  }
+  uint32_t count = (uint32_t)bytes / sizeof(uint64_t);
+  uint64_t end = count;
+  // The verifier must see the bound.
+  asm volatile("%0 &= 0x7f" : "+r"(end));
+  if (end < kMaxStackFrames) stack->addresses[end] = 0;
+  if (kind) count = frames_of_interrupt(stack, count);
+  bool told = false;
+  const uint64_t id = name_stack(stack, count, 0, 0, &told);
+  if (!told) return id;
+  if (start->words) {
+    start->least = count;
+    if (is_stack_of_waker(stack, start, kWakerSeed + kind, key)) {
+      prove_kernel_chain(key, desk_of(slot), id);
+    }
+  } else if (!kind && is_worth_a_search(start)) {
+    find_kernel_start(start, stack, start->above, count);
+  }
+  return id;
+}
+
+// Of a thread that wakes another, or uses a disk; `kind`: 1 in a soft interrupt, 2 in a hard one.
+static __always_inline uint64_t kernel_chain(void *ctx, uint32_t slot, uint32_t kind) {
+  struct KernelStart *start = bpf_map_lookup_elem(&kernel_starts, &slot);
+  if (!start || !policy.kernel_stacks) return 0;
+  // A pointer that is stored and read again is a number to the verifier.
+  *(volatile uint64_t *)&start->above = (uint64_t)ctx;
+  const uint64_t first = *(volatile uint64_t *)&start->above + start->words * 8ull;
+  const uint64_t key = start->words ? key_of_waker(first, kWakerSeed + kind) : 0;
+  const uint64_t proven = id_of_kernel_chain(key, desk_of(slot));
+  return proven ? proven : walk_waker(ctx, start, slot, kind, key);
+}
+
 // As capture_kernel_stack, of threads that wake others or use a disk; `soft`: out of network code
 // that the thread runs in its own system call, or that an interrupt made it run. The walk begins
 // with frames of the tracer. Where these stand nobody can see, but they are always the same, and
 // the recorder cuts them off.
 static __always_inline uint64_t recall_kernel_stack(void *ctx, uint32_t slot, bool soft,
                                                     bool direct) {
+  if (has_kernel_chains(direct)) return kernel_chain(ctx, slot, soft ? 1 : 0);
   const uint32_t desk = desk_of(slot);
   struct task_struct *task = bpf_get_current_task_btf();
   struct StackRecord *stack = scratch_of(slot);
@@ -230,12 +278,13 @@ static __always_inline uint64_t name_user_stack(struct StackRecord *stack, uint3
 static __always_inline uint64_t stack_of_chain(struct StackRecord *stack, struct Chain *chain) {
   if (!remember_stacks || !prove_chains || !find_chain(stack, chain)) return 0;
   const uint64_t id = chain->id;
-  struct ProvenChain *proven = chain_at(chain->key, chain->desk);
-  if (!proven || proven->key != chain->key) return 0;
+  struct ProvenChain *proven = proven_chain(chain);
+  if (!proven) return 0;
   count_stack();
   struct UnwindCounters *counters = count_walk(chain->count, 1, proven->guesses);
   if (counters) counters->proven += 1;
   if (proven->told != id && tell_stack(stack, chain->count, id, bpf_get_current_task_btf()->tgid)) {
+    proven->told_before = proven->told;
     proven->told = id;
   }
   return id;
@@ -256,7 +305,7 @@ static __always_inline uint64_t walk_anywhere(void *ctx, uint32_t slot, struct S
 static __always_inline bool is_walked_by_tables(void) { return unwind_tables && !unwind_compare; }
 
 // Of the current thread, which must not be a kernel thread.
-static __always_inline uint64_t capture_user_stack(void *ctx, uint32_t slot) {
+static __noinline uint64_t capture_user_stack(void *ctx, uint32_t slot) {
   struct StackRecord *stack = scratch_of(slot);
   struct Chain chain = {.desk = desk_of(slot)};
   struct WalkEnd end = {};
@@ -300,19 +349,25 @@ static __always_inline uint64_t recall_place(void *ctx, uint32_t slot, struct St
   return id;
 }
 
-// The same where threads come again and again.
-static __always_inline uint64_t recall_user_stack(void *ctx, uint32_t slot) {
-  if (!remember_stacks || !is_walked_by_tables()) return capture_user_stack(ctx, slot);
+static __noinline uint64_t find_user_stack(void *ctx, uint32_t slot) {
   struct StackRecord *stack = scratch_of(slot);
   struct Chain chain = {.desk = desk_of(slot)};
   struct WalkEnd end = {};
   bool told = false;
-  if (!stack || !policy.user_stacks) return 0;
+  if (!stack) return 0;
   uint64_t id = stack_of_chain(stack, &chain);
   if (id) return id;
   id = recall_place(ctx, slot, stack, &end, &told);
   judge_chain(&chain, id, told, &end);
   return id;
+}
+
+// The same where threads come again and again.
+static __always_inline uint64_t recall_user_stack(void *ctx, uint32_t slot, uint64_t now) {
+  if (!remember_stacks || !is_walked_by_tables()) return capture_user_stack(ctx, slot);
+  if (!policy.user_stacks) return 0;
+  const uint64_t proven = prove_chains ? proven_stack(desk_of(slot), now) : 0;
+  return proven ? proven : find_user_stack(ctx, slot);
 }
 
 #endif  // CULPRIT_RECORD_BPF_STACKS_H_
