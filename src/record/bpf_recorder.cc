@@ -153,6 +153,7 @@ Status BpfRecorder::NameSymbols() {
                  SymbolizeFile(options_.path, options_.symbols, outcome_.diagnostics));
   outcome_.user_stacks = counts.user_stacks;
   outcome_.complete_stacks = counts.complete_stacks;
+  outcome_.bytes = counts.bytes;
   return {};
 }
 

@@ -11,9 +11,9 @@ namespace culprit::record {
 namespace {
 
 // Small, so that a recorder that is killed loses little; the finished file is
-// written anew with whole blocks (symbol_pass.h).
+// written anew with whole blocks, and smaller (symbol_pass.h).
 constexpr size_t kBlockEvents = 2048;
-constexpr int kZstdLevel = 1;
+constexpr int kZstdLevel = -5;
 constexpr mode_t kMode = 0644;
 
 }  // namespace

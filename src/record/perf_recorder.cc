@@ -185,6 +185,7 @@ Status PerfRecorder::Finish() {
   outcome_.user_stacks = counts.user_stacks;
   outcome_.complete_stacks = counts.complete_stacks;
   outcome_.waits = counts.waits;
+  outcome_.bytes = counts.bytes;
   return {};
 }
 
@@ -204,7 +205,7 @@ Result<RecordOutcome> PerfRecorder::Run() {
   outcome_.dur_ns = MonotonicNs() - begin_ns;
   outcome_.own_ns = OwnCpuNs();
   outcome_.events = file_->events();
-  outcome_.bytes = file_->bytes();
+  if (outcome_.bytes == 0) outcome_.bytes = file_->bytes();
   outcome_.paths.push_back(options_.path);
   if (child_) {
     outcome_.exit_code = child_->ExitCode();

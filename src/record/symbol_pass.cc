@@ -201,6 +201,7 @@ Result<SymbolCounts> SymbolizeFile(const std::string& path, bool symbols,
   }
   CULPRIT_TRY(writer.Finish());
   CULPRIT_TRY(file.Commit());
+  counts.bytes = writer.bytes();
   diagnostics.Merge(pass.diagnostics());
   diagnostics.Merge(jit.diagnostics());
   return counts;

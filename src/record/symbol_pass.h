@@ -29,6 +29,7 @@ struct SymbolCounts {
   uint64_t user_stacks = 0;      // distinct
   uint64_t complete_stacks = 0;  // of these, down to the thread's start
   uint64_t waits = 0;
+  uint64_t bytes = 0;  // of the file that was written
 };
 
 class SymbolPass {

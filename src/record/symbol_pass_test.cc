@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "base/test_folder.h"
 #include "record/process_scan.h"
 #include "trace/trace_reader.h"
@@ -87,6 +89,7 @@ TEST(SymbolPass, AFileKeepsItsEventsThreadsAndInstances) {
   const auto counts = SymbolizeFile(folder / "t.ctrace", true, diagnostics);
   ASSERT_TRUE(counts.ok());
   EXPECT_EQ(counts.value().waits, 1u);
+  EXPECT_EQ(counts.value().bytes, std::filesystem::file_size(folder / "t.ctrace"));
   const auto read = trace::ReadTrace(folder / "t.ctrace");
   ASSERT_TRUE(read.ok());
   ASSERT_EQ(read.value().events.size(), 1u);

@@ -30,7 +30,8 @@ enum {
   kMaxIrqRanges = 16,
   kKernelPlaces = 256,  // where kernel stacks are remembered, for every CPU and desk
   kProvenLists = 1 << 14,
-  kKernelChains = 1024,  // proven lists of return addresses in the kernel, for every CPU
+  kToldStacks = 1 << 15,  // each is two
+  kKernelChains = 1024,   // proven lists of return addresses in the kernel, for every CPU
   kNameBytes = 16,
   // Times are multiples of this. The programs themselves take some hundred nanoseconds
   // at every switch; what is finer than this tells nothing, and would be a third of the
