@@ -8,7 +8,7 @@ namespace culprit::guard::runtime {
 namespace {
 
 constexpr uint32_t kMillion = 1'000'000;
-constexpr uint32_t kBelievedPpm = 700'000;
+constexpr uint32_t kBelievedPpm = 900'000;
 
 bool IsCandidate(const wire::PlanType& type, const UnitIdentity& unit) {
   return type.loop == unit.loop && type.kind == unit.kind;

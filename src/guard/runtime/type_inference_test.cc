@@ -97,8 +97,8 @@ TEST(TypeInference, ATypeHardlyBelievedNeverAlarmsSoonerThanNone) {
   plan.header().unknown_ns = 99;
   plan.Add(1, 0, 10, Bits({1}));
   plan.Add(1, 0, 300, Bits({2}));
-  EXPECT_EQ(ThresholdNs(plan.View(), {0, 699'999}), 99u);
-  EXPECT_EQ(ThresholdNs(plan.View(), {0, 700'000}), 10u);
+  EXPECT_EQ(ThresholdNs(plan.View(), {0, 899'999}), 99u);
+  EXPECT_EQ(ThresholdNs(plan.View(), {0, 900'000}), 10u);
   EXPECT_EQ(ThresholdNs(plan.View(), {1, 500'000}), 300u);
 }
 
