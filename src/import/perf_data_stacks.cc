@@ -460,6 +460,12 @@ trace::StackId PerfStacks::Intern() {
   return stack;
 }
 
+FrameId PerfStacks::UserFrame(int64_t pid, uint64_t address, bool is_return) {
+  frames_.clear();
+  AddUser(pid, address, is_return);
+  return frames_.size() == 1 ? frames_.front() : FrameId();
+}
+
 trace::StackId PerfStacks::Stack(const PerfChain& chain) {
   if (chain.addresses.empty() && chain.deferred.empty()) return {};
   if (stacks_.size() >= kMaxCachedChains) stacks_.Clear();

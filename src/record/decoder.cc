@@ -99,7 +99,11 @@ void Decoder::Know(const ProcessEntry& process) {
 }
 
 void Decoder::KnowThread(int64_t tid) {
-  if (tid <= 0 || !threads_.insert(tid).second) return;
+  if (tid <= 0) return;
+  int64_t& met = met_threads_[static_cast<size_t>(tid) % met_threads_.size()];
+  if (met == tid) return;
+  met = tid;
+  if (!threads_.insert(tid).second) return;
   const std::optional<ThreadOwner> owner = FindThread(tid);
   if (!owner) return;
   assembler_.Name(owner->pid, tid, owner->name);

@@ -9,6 +9,7 @@
 // stacks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -100,7 +101,9 @@ class Decoder {
   StackTable& stacks_;
   Diagnostics& diagnostics_;
   std::unordered_set<int64_t> threads_;  // with a name
-  std::unordered_set<int64_t> mapped_;   // processes whose mappings are all known
+  // Some of these, by the lowest bits: who is met is met again.
+  std::array<int64_t, 256> met_threads_ = {};
+  std::unordered_set<int64_t> mapped_;  // processes whose mappings are all known
   std::map<std::string, OpenMark> operations_;
   std::vector<std::string> scenarios_;
   bool remembers_recorded_ = false;

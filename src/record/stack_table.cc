@@ -79,7 +79,18 @@ import_::PerfChain StackTable::Chain(uint64_t context, std::span<const uint64_t>
   return {.addresses = chain_, .max_stack = kMaxStackFrames};
 }
 
-StackId StackTable::KnownUserStack(const Space& space, std::span<const uint64_t> addresses) {
+// Most stacks that are new have one frame that is, the leaf.
+FrameId StackTable::UserFrame(Space& space, int64_t pid, uint64_t address, bool is_leaf) {
+  const uint64_t key = address * 2 + (is_leaf ? 1 : 0);
+  if (const FrameId* known = space.frames.Find(key)) return *known;
+  const FrameId frame = stacks_->UserFrame(pid, address, !is_leaf);
+  if (frame.valid()) *space.frames.Insert(key).first = frame;
+  return frame;
+}
+
+// Invalid: some address has not one frame.
+StackId StackTable::UserStackByFrames(Space& space, int64_t pid,
+                                      std::span<const uint64_t> addresses) {
   const size_t most = std::min(addresses.size(), space.addresses.size());
   size_t shared = 0;
   while (shared + 1 < most && addresses[addresses.size() - 1 - shared] ==
@@ -91,40 +102,26 @@ StackId StackTable::KnownUserStack(const Space& space, std::span<const uint64_t>
     stack = dictionary_.stacks()[stack.value].parent;
   }
   for (size_t i = addresses.size() - shared; i-- > 0;) {
-    const FrameId* frame = space.frames.Find(addresses[i] * 2 + (i == 0 ? 1 : 0));
-    if (frame == nullptr) return {};
-    stack = dictionary_.InternStack(stack, *frame);
+    const FrameId frame = UserFrame(space, pid, addresses[i], i == 0);
+    if (!frame.valid()) return {};
+    stack = dictionary_.InternStack(stack, frame);
   }
   return stack;
-}
-
-// Only of stacks that have a frame for each address, and no other.
-void StackTable::Learn(Space& space, std::span<const uint64_t> addresses, StackId stack) const {
-  if (!stack.valid() || dictionary_.stacks()[stack.value].depth != addresses.size()) return;
-  space.addresses.assign(addresses.begin(), addresses.end());
-  space.stack = stack;
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    const auto [frame, is_new] = space.frames.Insert(addresses[i] * 2 + (i == 0 ? 1 : 0));
-    if (is_new) *frame = dictionary_.stacks()[stack.value].frame;
-    stack = dictionary_.stacks()[stack.value].parent;
-  }
 }
 
 StackId StackTable::UserStack(int64_t pid, std::span<const uint64_t> addresses) {
   Space& space = spaces_[pid];
   if (!addresses.empty() && addresses.size() < kMaxStackFrames) {
-    const StackId known = KnownUserStack(space, addresses);
-    if (known.valid()) {
+    const StackId stack = UserStackByFrames(space, pid, addresses);
+    if (stack.valid()) {
       space.addresses.assign(addresses.begin(), addresses.end());
-      space.stack = known;
-      return known;
+      space.stack = stack;
+      return stack;
     }
   }
   import_::PerfChain chain = Chain(import_::kContextUser, addresses);
   chain.pid = pid;
-  const StackId stack = stacks_->Stack(chain);
-  if (addresses.size() < kMaxStackFrames) Learn(space, addresses, stack);
-  return stack;
+  return stacks_->Stack(chain);
 }
 
 void StackTable::Define(uint64_t id, int64_t pid, std::span<const uint64_t> addresses) {

@@ -87,9 +87,8 @@ class StackTable {
   import_::PerfChain Chain(uint64_t context, std::span<const uint64_t> addresses);
   size_t TracerFrames(std::span<const uint64_t> addresses) const;
   trace::StackId UserStack(int64_t pid, std::span<const uint64_t> addresses);
-  // Not valid: some of its frames are not known.
-  trace::StackId KnownUserStack(const Space& space, std::span<const uint64_t> addresses);
-  void Learn(Space& space, std::span<const uint64_t> addresses, trace::StackId stack) const;
+  trace::FrameId UserFrame(Space& space, int64_t pid, uint64_t address, bool is_leaf);
+  trace::StackId UserStackByFrames(Space& space, int64_t pid, std::span<const uint64_t> addresses);
   import_::PerfWaker Judge(const Key& key);
 
   trace::Dictionary& dictionary_;
