@@ -24,6 +24,7 @@ struct MapEntry {
   uint64_t end = 0;
   uint64_t file_offset = 0;
   std::string path;
+  bool operator==(const MapEntry&) const = default;
 };
 
 struct ProcessEntry {

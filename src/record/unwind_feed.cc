@@ -149,7 +149,8 @@ void UnwindFeed::Run() {
   int wait_ms = 0;
   while (!stop_) {
     std::set<int64_t> pids;
-    maps_->Wait(wait_ms, [&](int64_t pid) { pids.insert(pid); });
+    std::vector<UnwindRequest> requests;
+    maps_->Wait(wait_ms, [&](const UnwindRequest& request) { requests.push_back(request); });
     std::vector<LifeEvent> events;
     uint64_t looks = 0;
     {
@@ -169,6 +170,9 @@ void UnwindFeed::Run() {
         if (moved && processes_.contains(event.pid)) changed.insert(event.pid);
       }
       pids.merge(changed);
+      for (const UnwindRequest& request : requests) {
+        if (!IsAnswered(request)) pids.insert(request.tgid);
+      }
       for (const int64_t pid : pids) LookAt(pid);
     }
     if (!allowance.Allows(share_, MonotonicNs(), ThreadCpuNs())) {
@@ -211,26 +215,51 @@ void UnwindFeed::Apply(const LifeEvent& event) {
                                 .version = list->version});
 }
 
-std::vector<UnwindFeed::Mapping> UnwindFeed::CodeOf(int64_t pid) {
+// Processes that were forked all at once have the same code, and which file is mapped is
+// asked for one of them.
+std::vector<UnwindFeed::Mapping> UnwindFeed::ReadCode(int64_t pid) {
+  std::vector<MapEntry> maps = ScanCode(pid);
+  const int64_t now_ns = MonotonicNs();
+  if (now_ns - last_.looked_ns < kLeastPauseNs &&
+      std::equal(maps.begin(), maps.end(), last_.code.begin(), last_.code.end(),
+                 [](const MapEntry& map, const Mapping& last) { return map == last.map; })) {
+    return last_.code;
+  }
   std::vector<Mapping> code;
-  for (MapEntry& map : ScanCode(pid)) {
+  for (MapEntry& map : maps) {
     UnwindModule* module = modules_.Find(pid, map);
+    code.push_back({std::move(map), module});
+  }
+  last_ = {.code = code, .pause_ns = 0, .looked_ns = now_ns};
+  return code;
+}
+
+std::vector<UnwindFeed::Mapping> UnwindFeed::CodeOf(int64_t pid) {
+  std::vector<Mapping> code = ReadCode(pid);
+  for (const auto& [map, module] : code) {
     const bool is_new = module != nullptr && module->state == UnwindModule::State::kNew;
     if (is_new && std::find(fresh_.begin(), fresh_.end(), module) == fresh_.end()) {
       fresh_.push_back(module);
     }
-    code.push_back({std::move(map), module});
   }
   return code;
 }
 
+// Who waits for an answer asks again.
+bool UnwindFeed::IsAnswered(const UnwindRequest& request) const {
+  const auto it = processes_.find(request.tgid);
+  return it != processes_.end() && it->second.looked_ns > static_cast<int64_t>(request.time_ns);
+}
+
 void UnwindFeed::LookAt(int64_t pid) {
   if (pid == starting_pid_ && IsThisProgram(pid)) return;
+  const int64_t now_ns = MonotonicNs();
   std::vector<Mapping> code = CodeOf(pid);
   // It has gone, or is the kernel's.
   if (code.empty()) return;
   Process& process = processes_[pid];
   process.code = std::move(code);
+  process.looked_ns = now_ns;
   Send(pid, process);
 }
 

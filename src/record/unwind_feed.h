@@ -71,18 +71,21 @@ class UnwindFeed {
   };
   struct Process {
     std::vector<Mapping> code;
-    int64_t pause_ns = 0;  // until the walker may ask again
+    int64_t pause_ns = 0;   // until the walker may ask again
+    int64_t looked_ns = 0;  // when `code` was read
   };
 
   explicit UnwindFeed(std::unique_ptr<UnwindMaps> maps) : maps_(std::move(maps)) {}
   void Run();
   void Warm();
   void Apply(const LifeEvent& event);
+  bool IsAnswered(const UnwindRequest& request) const;
   void LookAt(int64_t pid);
   void Send(int64_t pid, Process& process);
   void SendTables();
   bool CompileOne();
   void CompileNow(UnwindModule& module);
+  std::vector<Mapping> ReadCode(int64_t pid);
   std::vector<Mapping> CodeOf(int64_t pid);
   std::vector<UnwindRange> RangesOf(const Process& process) const;
 
@@ -93,6 +96,7 @@ class UnwindFeed {
   UnwindImage image_;
   UnwindLists lists_;
   std::map<int64_t, Process> processes_;
+  Process last_;                     // that was looked at
   std::deque<UnwindModule*> fresh_;  // to be compiled
   std::vector<size_t> sent_words_;
   size_t sent_rules_ = 0;

@@ -24,7 +24,7 @@ struct UnwindMaps::State {
   ring_buffer* ring = nullptr;
   int wake_fd = -1;
   std::vector<int> chunk_fds;
-  const std::function<void(int64_t)>* visitor = nullptr;
+  const Visitor* visitor = nullptr;
 };
 
 UnwindMaps::UnwindMaps(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -37,7 +37,7 @@ Result<std::unique_ptr<UnwindMaps>> UnwindMaps::Open(const UnwindMapFds& fds) {
   if (state->wake_fd < 0) return ErrnoError("make an event descriptor", "");
   const auto forward = [](void* argument, void* data, size_t size) {
     if (size < sizeof(UnwindRequest)) return 0;
-    (*static_cast<State*>(argument)->visitor)(static_cast<const UnwindRequest*>(data)->tgid);
+    (*static_cast<State*>(argument)->visitor)(*static_cast<const UnwindRequest*>(data));
     return 0;
   };
   state->ring = ring_buffer__new(fds.requests, forward, state.get(), nullptr);
@@ -45,7 +45,7 @@ Result<std::unique_ptr<UnwindMaps>> UnwindMaps::Open(const UnwindMapFds& fds) {
   return std::unique_ptr<UnwindMaps>(new UnwindMaps(std::move(state)));
 }
 
-void UnwindMaps::Wait(int timeout_ms, const std::function<void(int64_t)>& visitor) {
+void UnwindMaps::Wait(int timeout_ms, const Visitor& visitor) {
   pollfd fds[2] = {{.fd = ring_buffer__epoll_fd(state_->ring), .events = POLLIN, .revents = 0},
                    {.fd = state_->wake_fd, .events = POLLIN, .revents = 0}};
   poll(fds, 2, timeout_ms);
@@ -120,7 +120,7 @@ Result<std::unique_ptr<UnwindMaps>> UnwindMaps::Open(const UnwindMapFds&) {
   return Error{.message = "built without the BPF engine"};
 }
 
-void UnwindMaps::Wait(int, const std::function<void(int64_t)>&) {}
+void UnwindMaps::Wait(int, const Visitor&) {}
 void UnwindMaps::Wake() const {}
 bool UnwindMaps::SetChunk(size_t, std::span<const uint32_t>) { return false; }
 bool UnwindMaps::SetRules(size_t, std::span<const UnwindRule>) { return false; }

@@ -31,8 +31,9 @@ class UnwindMaps {
   ~UnwindMaps();
 
   // Waits for requests, for a call of Wake(), or for the time to pass, and visits
-  // the processes asked about.
-  void Wait(int timeout_ms, const std::function<void(int64_t)>& visitor);
+  // the requests.
+  using Visitor = std::function<void(const UnwindRequest&)>;
+  void Wait(int timeout_ms, const Visitor& visitor);
   // From any thread.
   void Wake() const;
 

@@ -110,6 +110,7 @@ struct UnwindState {
 static __always_inline void send_request(uint32_t tgid) {
   struct UnwindRequest *request = bpf_ringbuf_reserve(&unwind_requests, sizeof(*request), 0);
   if (!request) return;
+  request->time_ns = clock_ns();
   request->tgid = tgid;
   request->pad = 0;
   bpf_ringbuf_submit(request, BPF_RB_FORCE_WAKEUP);

@@ -85,6 +85,7 @@ struct UnwindProcess {
 // The walker asks for a process to be looked at: it has no ranges, or code was met
 // that is in none.
 struct UnwindRequest {
+  uint64_t time_ns;
   uint32_t tgid;
   uint32_t pad;
 };
