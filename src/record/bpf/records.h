@@ -28,10 +28,10 @@ enum {
   kMaxStackFrames = 127,
   kMaxMarkBytes = 256,
   kMaxIrqRanges = 16,
-  kKernelPlaces = 256,  // where kernel stacks are remembered, for every CPU and desk
-  kProvenLists = 1 << 14,
-  kToldStacks = 1 << 15,  // each is two
-  kKernelChains = 1024,   // proven lists of return addresses in the kernel, for every CPU
+  kKernelPlaces = 256,     // where kernel stacks are remembered, for every CPU and desk
+  kProvenLists = 1 << 14,  // of callers in user stacks, for all CPUs
+  kToldStacks = 1 << 15,   // each is two
+  kKernelChains = 1024,    // proven lists of return addresses in the kernel, for every CPU and desk
   kNameBytes = 16,
   // Times are multiples of this. The programs themselves take some hundred nanoseconds
   // at every switch; what is finer than this tells nothing, and would be a third of the

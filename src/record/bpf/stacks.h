@@ -92,15 +92,28 @@ static __always_inline struct StackRecord *scratch_of(uint32_t slot) {
   return bpf_map_lookup_elem(&scratch, &slot);
 }
 
+// The kernel's own walk: the number of frames, of the current thread.
+static __always_inline uint32_t kernel_frames(void *ctx, struct StackRecord *stack) {
+  const long bytes = bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), 0);
+  if (bytes > 0) return (uint32_t)bytes / sizeof(uint64_t);
+  count_failed_stack();
+  return 0;
+}
+
+// The same of a thread that does not run.
+static __always_inline uint32_t kernel_frames_of(struct task_struct *task,
+                                                 struct StackRecord *stack) {
+  const long bytes = bpf_get_task_stack(task, stack->addresses, sizeof(stack->addresses), 0);
+  if (bytes > 0) return (uint32_t)bytes / sizeof(uint64_t);
+  count_failed_stack();
+  return 0;
+}
+
 static __noinline uint64_t capture_kernel_stack(void *ctx, uint32_t slot, bool interrupt) {
   struct StackRecord *stack = scratch_of(slot);
   if (!stack || !policy.kernel_stacks) return 0;
-  const long bytes = bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), 0);
-  if (bytes <= 0) {
-    count_failed_stack();
-    return 0;
-  }
-  uint32_t count = (uint32_t)bytes / sizeof(uint64_t);
+  uint32_t count = kernel_frames(ctx, stack);
+  if (!count) return 0;
   if (interrupt) count = frames_of_interrupt(stack, count);
   bool told = false;
   return name_stack(stack, count, 0, 0, &told);
@@ -110,13 +123,9 @@ static __noinline uint64_t capture_kernel_stack(void *ctx, uint32_t slot, bool i
 static __noinline uint64_t capture_kernel_stack_of(struct task_struct *task, uint32_t slot) {
   struct StackRecord *stack = scratch_of(slot);
   if (!stack || !policy.kernel_stacks) return 0;
-  const long bytes = bpf_get_task_stack(task, stack->addresses, sizeof(stack->addresses), 0);
-  if (bytes <= 0) {
-    count_failed_stack();
-    return 0;
-  }
+  const uint32_t count = kernel_frames_of(task, stack);
   bool told = false;
-  return name_stack(stack, (uint32_t)bytes / sizeof(uint64_t), 0, 0, &told);
+  return count ? name_stack(stack, count, 0, 0, &told) : 0;
 }
 
 static __always_inline bool is_recalled(struct RememberedKernelStack *memory, uint64_t key,
@@ -132,13 +141,9 @@ static __always_inline bool is_recalled(struct RememberedKernelStack *memory, ui
 static __noinline uint64_t walk_sleeper(struct task_struct *task, uint32_t slot, uint64_t key) {
   struct StackRecord *stack = scratch_of(slot);
   if (!stack) return 0;
-  const long bytes = bpf_get_task_stack(task, stack->addresses, sizeof(stack->addresses), 0);
-  if (bytes <= 0) {
-    count_failed_stack();
-    return 0;
-  }
+  const uint32_t count = kernel_frames_of(task, stack);
+  if (!count) return 0;
   bool told = false;
-  const uint32_t count = (uint32_t)bytes / sizeof(uint64_t);
   const uint64_t id = name_stack(stack, count, 0, 0, &told);
   if (told && is_stack_of_sleeper(stack, count, kernel_frame_pointer(task),
                                   kernel_address(kernel_program_counter(task)))) {
@@ -172,13 +177,9 @@ static __always_inline uint64_t recall_kernel_stack_of(struct task_struct *task,
   struct RememberedKernelStack *memory = remembered_kernel_at(key, desk);
   if (!memory) return 0;
   if (is_recalled(memory, key, raw, direct)) return memory->id;
-  const long bytes = bpf_get_task_stack(task, stack->addresses, sizeof(stack->addresses), 0);
-  if (bytes <= 0) {
-    count_failed_stack();
-    return 0;
-  }
+  const uint32_t count = kernel_frames_of(task, stack);
+  if (!count) return 0;
   bool told = false;
-  const uint32_t count = (uint32_t)bytes / sizeof(uint64_t);
   const uint64_t id = name_stack(stack, count, 0, 0, &told);
   if (told && is_worth_remembering(memory)) {
     memory->key = key;
@@ -191,12 +192,8 @@ static __noinline uint64_t walk_waker(void *ctx, struct KernelStart *start, uint
                                       uint32_t kind, uint64_t key) {
   struct StackRecord *stack = scratch_of(slot);
   if (!stack || !start) return 0;
-  const long bytes = bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), 0);
-  if (bytes <= 0) {
-    count_failed_stack();
-    return 0;
-  }
-  uint32_t count = (uint32_t)bytes / sizeof(uint64_t);
+  uint32_t count = kernel_frames(ctx, stack);
+  if (!count) return 0;
   uint64_t end = count;
   // The verifier must see the bound.
   asm volatile("%0 &= 0x7f" : "+r"(end));
@@ -250,12 +247,8 @@ static __always_inline uint64_t recall_kernel_stack(void *ctx, uint32_t slot, bo
   // What a tracepoint hands over stands on the stack, just above the tracer.
   *(volatile uint64_t *)&raw->leaf = (uint64_t)ctx;
   if (memory && is_recalled(memory, key, raw, direct)) return memory->id;
-  const long bytes = bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), 0);
-  if (bytes <= 0) {
-    count_failed_stack();
-    return 0;
-  }
-  const uint32_t all = (uint32_t)bytes / sizeof(uint64_t);
+  const uint32_t all = kernel_frames(ctx, stack);
+  if (!all) return 0;
   const uint32_t count = soft ? frames_of_interrupt(stack, all) : all;
   bool told = false;
   const uint64_t id = name_stack(stack, count, 0, 0, &told);
