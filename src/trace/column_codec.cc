@@ -12,6 +12,8 @@
 namespace culprit::trace {
 namespace {
 
+constexpr int kFastLevel = -5;
+
 enum PlaneMode : uint8_t { kConstant = 0, kRaw = 1, kZstd = 2 };
 
 void FreeEncoder(ZSTD_CCtx_s* zstd) { ZSTD_freeCCtx(zstd); }
@@ -23,9 +25,11 @@ bool IsConstant(std::string_view plane) {
 
 }  // namespace
 
-ColumnEncoder::ColumnEncoder(int zstd_level) : zstd_(ZSTD_createCCtx(), &FreeEncoder) {
+ColumnEncoder::ColumnEncoder(int zstd_level)
+    : zstd_(ZSTD_createCCtx(), &FreeEncoder), compresses_columns_(zstd_level != kNoCompression) {
   CULPRIT_CHECK(zstd_ != nullptr);
-  ZSTD_CCtx_setParameter(zstd_.get(), ZSTD_c_compressionLevel, zstd_level);
+  ZSTD_CCtx_setParameter(zstd_.get(), ZSTD_c_compressionLevel,
+                         compresses_columns_ ? zstd_level : kFastLevel);
   ZSTD_CCtx_setParameter(zstd_.get(), ZSTD_c_contentSizeFlag, 1);
 }
 
@@ -45,15 +49,17 @@ void ColumnEncoder::Bytes(std::string_view plane, ByteWriter& out) {
     out.U8(plane.empty() ? 0 : static_cast<uint8_t>(plane.front()));
     return;
   }
-  const std::string_view frame = CompressInto(plane);
-  // A gain under 1/32 is not worth the decoder's time.
-  if (frame.size() + frame.size() / 32 >= plane.size()) {
-    out.U8(kRaw);
-    out.Bytes(plane);
-    return;
+  if (compresses_columns_) {
+    const std::string_view frame = CompressInto(plane);
+    // A gain under 1/32 is not worth the decoder's time.
+    if (frame.size() + frame.size() / 32 < plane.size()) {
+      out.U8(kZstd);
+      out.String(frame);
+      return;
+    }
   }
-  out.U8(kZstd);
-  out.String(frame);
+  out.U8(kRaw);
+  out.Bytes(plane);
 }
 
 void ColumnEncoder::Column(std::span<const uint64_t> values, ByteWriter& out) {

@@ -14,6 +14,7 @@
 // The number of values is not stored: the block knows it.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,6 +28,9 @@ struct ZSTD_CCtx_s;
 struct ZSTD_DCtx_s;
 
 namespace culprit::trace {
+
+// In place of a level: columns are written as they are.
+inline constexpr int kNoCompression = INT_MIN;
 
 class ColumnEncoder {
  public:
@@ -42,6 +46,7 @@ class ColumnEncoder {
   std::string_view CompressInto(std::string_view raw);
 
   std::unique_ptr<ZSTD_CCtx_s, void (*)(ZSTD_CCtx_s*)> zstd_;
+  bool compresses_columns_;
   std::string plane_;
   std::string compressed_;
 };

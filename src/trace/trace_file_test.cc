@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/bytes.h"
+#include "trace/column_codec.h"
 #include "trace/event_codec.h"
 #include "trace/file_layout.h"
 #include "trace/owner_state.h"
@@ -51,6 +52,13 @@ TEST(TraceFile, GivesBackWhatWasWritten) {
 TEST(TraceFile, GivesBackExtremeValues) {
   const Trace trace = RandomTrace({.seed = 5, .events = 5000, .wild = true});
   ExpectSame(trace, Reread(EncodeTrace(trace, {.block_events = 300})));
+}
+
+TEST(TraceFile, GivesBackWhatWasWrittenWithoutCompression) {
+  const Trace trace = RandomTrace({.seed = 6, .events = 5000, .wild = true});
+  const std::string bytes = EncodeTrace(trace, {.block_events = 300, .zstd_level = kNoCompression});
+  ExpectSame(trace, Reread(bytes));
+  EXPECT_GT(bytes.size(), EncodeTrace(trace, {.block_events = 300}).size());
 }
 
 // A reader of version 1.0 skips the column that it does not know.

@@ -27,7 +27,7 @@ namespace culprit::trace {
 
 struct WriterOptions {
   size_t block_events = 64 * 1024;
-  int zstd_level = 3;
+  int zstd_level = 3;             // or kNoCompression (column_codec.h)
   EventCensus* census = nullptr;  // counts every event; outlives the writer
 };
 
