@@ -16,6 +16,7 @@
 #include <cstdarg>
 #include <cstring>
 
+#include "record/bpf_ring.h"
 #include "record/load_failure.h"
 #include "record/machine.h"
 #include "record/perf_ring.h"
@@ -218,7 +219,6 @@ struct BpfEngine::State {
   ~State() {
     links.clear();
     for (const int fd : sample_fds) close(fd);
-    if (ring != nullptr) ring_buffer__free(ring);
     if (skeleton != nullptr) engine__destroy(skeleton);
   }
 
@@ -228,7 +228,7 @@ struct BpfEngine::State {
   Status AttachProbes(const std::vector<ProbeSite>& sites);
 
   engine* skeleton = nullptr;
-  ring_buffer* ring = nullptr;
+  BpfRing ring;
   MarkProgram marks = MarkProgram::kNone;
   bool direct_reads = false;
   std::vector<Link> links;
@@ -236,7 +236,6 @@ struct BpfEngine::State {
   std::vector<Link> paused_links;  // empty during a pause
   Link open_iterator;
   Link pause_iterator;
-  const std::function<void(std::string_view)>* visitor = nullptr;
 };
 
 // A kernel may refuse the probe of a function and reads without a call; all else must
@@ -332,12 +331,8 @@ Result<std::unique_ptr<BpfEngine>> BpfEngine::Start(const EngineOptions& options
   if (options.sample_period_ns > 0) CULPRIT_TRY(s.AttachSamples(options.sample_period_ns));
   s.open_iterator.reset(bpf_program__attach_iter(s.skeleton->progs.tell_open, nullptr));
   s.pause_iterator.reset(bpf_program__attach_iter(s.skeleton->progs.tell_pause, nullptr));
-  const auto forward = [](void* state, void* data, size_t size) {
-    (*static_cast<State*>(state)->visitor)({static_cast<const char*>(data), size});
-    return 0;
-  };
-  s.ring = ring_buffer__new(bpf_map__fd(s.skeleton->maps.ring), forward, &s, nullptr);
-  if (s.ring == nullptr) return LoadError(-errno);
+  const bpf_map* ring = s.skeleton->maps.ring;
+  CULPRIT_ASSIGN(s.ring, BpfRing::Open(bpf_map__fd(ring), bpf_map__max_entries(ring)));
   return engine;
 }
 
@@ -410,14 +405,8 @@ Status BpfEngine::SetSamplePeriod(int64_t period_ns) {
   return {};
 }
 
-Status BpfEngine::Drain(const std::function<void(std::string_view)>& visitor) {
-  state_->visitor = &visitor;
-  const int code = ring_buffer__consume(state_->ring);
-  state_->visitor = nullptr;
-  if (code < 0) {
-    return Error{.message = "cannot read the ring: " + std::string(strerror(-code))};
-  }
-  return {};
+void BpfEngine::Drain(const std::function<void(std::string_view)>& visitor) {
+  state_->ring.Drain(visitor);
 }
 
 Status BpfEngine::TellOpen() {
@@ -500,7 +489,6 @@ EngineCounters BpfEngine::ReadCounters() const {
   }
   for (const Counters& each : all) {
     Counters& total = result.total;
-    total.records += each.records;
     total.lost_records += each.lost_records;
     total.lost_bytes += each.lost_bytes;
     total.stacks += each.stacks;
@@ -510,13 +498,12 @@ EngineCounters BpfEngine::ReadCounters() const {
     total.no_storage += each.no_storage;
     total.left_out += each.left_out;
     total.busy_ns += each.busy_ns;
-    total.ring_bytes += each.ring_bytes;
-    total.stacks += each.chains;
     total.chains += each.chains;
     total.chain_frames += each.chain_frames;
     total.chain_guesses += each.chain_guesses;
     for (size_t kind = 0; kind < kMeters; ++kind) {
-      total.meters[kind].runs += each.meters[kind].runs;
+      total.untimed[kind] += each.untimed[kind];
+      total.meters[kind].timed += each.meters[kind].timed;
       total.meters[kind].run_ns += each.meters[kind].run_ns;
     }
     result.lost_records.push_back(each.lost_records);
@@ -525,15 +512,18 @@ EngineCounters BpfEngine::ReadCounters() const {
 }
 
 uint64_t BpfEngine::KernelTimeNs() const {
-  const Counters total = ReadCounters().total;
+  const EngineCounters counters = ReadCounters();
   uint64_t time_ns = 0;
   for (size_t kind = 0; kind < kMeters; ++kind) {
-    time_ns += total.meters[kind].run_ns + total.meters[kind].runs * kCallNs[kind];
+    time_ns += counters.total.meters[kind].run_ns * kTimedRun +
+               counters.Runs(static_cast<MeterKind>(kind)) * kCallNs[kind];
   }
   return time_ns;
 }
 
-uint64_t BpfEngine::ring_bytes() const { return bpf_map__max_entries(state_->skeleton->maps.ring); }
+double BpfEngine::ring_fill() const {
+  return static_cast<double>(state_->ring.used()) / static_cast<double>(state_->ring.bytes());
+}
 
 bool BpfEngine::has_marks() const { return state_->marks != MarkProgram::kNone; }
 

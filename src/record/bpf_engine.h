@@ -43,6 +43,11 @@ struct EngineOptions {
 };
 
 struct EngineCounters {
+  // How often programs of a kind ran.
+  uint64_t Runs(MeterKind kind) const {
+    return total.meters[kind].timed * kTimedRun + total.untimed[kind];
+  }
+
   Counters total = {};
   std::vector<uint64_t> lost_records;  // by CPU
 };
@@ -82,7 +87,7 @@ class BpfEngine {
 
   // Visits every record that is in the ring. The bytes are those of the ring:
   // valid during the call.
-  Status Drain(const std::function<void(std::string_view)>& visitor);
+  void Drain(const std::function<void(std::string_view)>& visitor);
   // Makes an OpenRecord of every recorded thread.
   Status TellOpen();
 
@@ -96,7 +101,8 @@ class BpfEngine {
   EngineCounters ReadCounters() const;
   // CPU time of the programs so far, with what it takes to call them.
   uint64_t KernelTimeNs() const;
-  uint64_t ring_bytes() const;
+  // How much of the ring waits to be read, 0 to 1.
+  double ring_fill() const;
   // Is there a program that sees writes to trace_marker?
   bool has_marks() const;
   bool reads_directly() const;  // see EngineOptions::direct_reads

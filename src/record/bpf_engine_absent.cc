@@ -26,14 +26,14 @@ Status BpfEngine::Resume(const std::function<int64_t()>&) { return {}; }
 Status BpfEngine::SetPolicy(const Policy&) { return {}; }
 Policy BpfEngine::policy() const { return {}; }
 Status BpfEngine::SetSamplePeriod(int64_t) { return {}; }
-Status BpfEngine::Drain(const std::function<void(std::string_view)>&) { return {}; }
+void BpfEngine::Drain(const std::function<void(std::string_view)>&) {}
 Status BpfEngine::TellOpen() { return {}; }
 std::vector<CountedCalls> BpfEngine::ReadCallCounts() const { return {}; }
 UnwindMapFds BpfEngine::unwind_maps() const { return {}; }
 UnwindCounters BpfEngine::ReadUnwindCounters() const { return {}; }
 EngineCounters BpfEngine::ReadCounters() const { return {}; }
 uint64_t BpfEngine::KernelTimeNs() const { return 0; }
-uint64_t BpfEngine::ring_bytes() const { return 0; }
+double BpfEngine::ring_fill() const { return 0; }
 bool BpfEngine::has_marks() const { return false; }
 bool BpfEngine::reads_directly() const { return false; }
 

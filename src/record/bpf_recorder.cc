@@ -177,7 +177,7 @@ void BpfRecorder::Sleep() const {
 Status BpfRecorder::Loop() {
   while (!IsOver()) {
     Sleep();
-    CULPRIT_TRY(recording_->Tick());
+    CULPRIT_TRY(recording_->TickIfDue());
     if (control_) {
       control_->Serve([this](std::string_view request) { return Answer(request); });
     }

@@ -23,6 +23,9 @@ constexpr int64_t kJoinNs = 100'000'000;
 constexpr int64_t kWarmUpNs = 150'000'000;
 // Of the budget, and of one CPU, for those that are made later.
 constexpr double kTableShare = 1.0 / 3;
+// What is in the ring is read when it fills so much of it, or after that time.
+constexpr double kDueFill = 0.25;
+constexpr int64_t kDueNs = 250'000'000;
 
 void SleepNs(int64_t dur_ns) {
   const timespec time = {.tv_sec = 0, .tv_nsec = dur_ns};
@@ -179,18 +182,37 @@ void BpfRecording::Begin() {
   if (unwind_ != nullptr) unwind_->Limit(options_.budget * kTableShare);
 }
 
+void BpfRecording::TakeLife() {
+  const std::vector<LifeEvent> life = life_->Take();
+  if (unwind_ != nullptr) unwind_->See(life);
+  const auto middle = early_life_.insert(early_life_.end(), life.begin(), life.end());
+  std::inplace_merge(early_life_.begin(), middle, early_life_.end(),
+                     [](const LifeEvent& a, const LifeEvent& b) { return a.time_ns < b.time_ns; });
+}
+
+// With a budget it is known what a moment costs only if all of it was read. Probes have
+// smaller rings.
+Status BpfRecording::TickIfDue() {
+  const bool may_wait = options_.budget == 0 && !event_probes_ && !function_probes_;
+  if (!may_wait || engine_->ring_fill() >= kDueFill || MonotonicNs() - ticked_ns_ >= kDueNs) {
+    return Tick();
+  }
+  TakeLife();
+  return JoinCgroups();
+}
+
 // The ring is copied first: what the life events tell about the records in it
 // has then surely come.
 Status BpfRecording::Tick() {
+  ticked_ns_ = MonotonicNs();
   batch_.clear();
-  CULPRIT_TRY(engine_->Drain([this](std::string_view record) {
+  engine_->Drain([this](std::string_view record) {
     const auto size = static_cast<uint32_t>(record.size());
     batch_.append(reinterpret_cast<const char*>(&size), sizeof(size));
     batch_.append(record);
-  }));
-  const std::vector<LifeEvent> life = life_->Take();
-  if (unwind_ != nullptr) unwind_->See(life);
-  CULPRIT_TRY(decoder_->Feed(batch_, life));
+  });
+  TakeLife();
+  CULPRIT_TRY(decoder_->Feed(batch_, std::exchange(early_life_, {})));
   if (event_probes_) {
     for (const ProbeHit& hit : event_probes_->Take()) {
       if (hit.time_ns >= begin_ns_ && decoder_->IsRecorded(hit.tid)) decoder_->Probe(hit);

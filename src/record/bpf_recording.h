@@ -47,6 +47,9 @@ class BpfRecording {
 
   void Begin();
   Status Tick();
+  // A tick, unless it is better to wait for more: each takes the caches of a CPU from
+  // those recorded, and finds its own cold.
+  Status TickIfDue();
   // As the engine's.
   Status Pause();
   Status Resume();
@@ -89,6 +92,7 @@ class BpfRecording {
   Status FindProbes();
   Status TakeFunctions(bool all);
   Status JoinCgroups();
+  void TakeLife();
   Status StartUnwinding(const std::vector<int64_t>& pids, int64_t starting_pid);
 
   BpfRecordingOptions options_;
@@ -107,6 +111,8 @@ class BpfRecording {
   std::vector<ProcessEntry> processes_;
   Diagnostics diagnostics_;
   std::string batch_;
+  std::vector<LifeEvent> early_life_;  // of records that are still in the ring
+  int64_t ticked_ns_ = 0;
   int64_t begin_ns_ = 0;
   int64_t end_ns_ = 0;
 };

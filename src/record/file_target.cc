@@ -7,13 +7,15 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "trace/column_codec.h"
+
 namespace culprit::record {
 namespace {
 
-// Small, so that a recorder that is killed loses little; the finished file is
-// written anew with whole blocks, and smaller (symbol_pass.h).
+// Small, so that a recorder that is killed loses little, and not compressed, which would be
+// a seventh of the recorder's time; the finished file is written anew with whole blocks,
+// and smaller (symbol_pass.h).
 constexpr size_t kBlockEvents = 2048;
-constexpr int kZstdLevel = -5;
 constexpr mode_t kMode = 0644;
 
 }  // namespace
@@ -34,7 +36,7 @@ FileTarget::FileTarget(std::string path, int fd)
     : path_(std::move(path)),
       fd_(fd),
       writer_([this](std::string_view bytes) { return Write(bytes); },
-              {.block_events = kBlockEvents, .zstd_level = kZstdLevel}) {}
+              {.block_events = kBlockEvents, .zstd_level = trace::kNoCompression}) {}
 
 FileTarget::~FileTarget() { close(fd_); }
 

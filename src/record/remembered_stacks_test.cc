@@ -150,7 +150,7 @@ Places Record(const Players& players, const Way& way) {
   const int64_t begin_ns = MonotonicNs();
   const auto is_enough = [&] {
     if (way.sample_period_ns == 0) return recording.waits() >= 4000;
-    return recording.engine().ReadCounters().total.meters[kSampleMeter].runs >= 1500;
+    return recording.engine().ReadCounters().Runs(kSampleMeter) >= 1500;
   };
   while (!is_enough() && MonotonicNs() - begin_ns < 10'000'000'000) {
     poll(nullptr, 0, 10);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/stack_table.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
-#include <cstring>
 
 #include "import/kernel_stacks.h"
 #include "import/perf_data_layout.h"
@@ -79,7 +80,6 @@ import_::PerfChain StackTable::Chain(uint64_t context, std::span<const uint64_t>
   return {.addresses = chain_, .max_stack = kMaxStackFrames};
 }
 
-// Most stacks that are new have one frame that is, the leaf.
 FrameId StackTable::UserFrame(Space& space, int64_t pid, uint64_t address, bool is_leaf) {
   const uint64_t key = address * 2 + (is_leaf ? 1 : 0);
   if (const FrameId* known = space.frames.Find(key)) return *known;
@@ -89,35 +89,34 @@ FrameId StackTable::UserFrame(Space& space, int64_t pid, uint64_t address, bool 
 }
 
 // Invalid: some address has not one frame.
-StackId StackTable::UserStackByFrames(Space& space, int64_t pid,
-                                      std::span<const uint64_t> addresses) {
-  const size_t most = std::min(addresses.size(), space.addresses.size());
-  size_t shared = 0;
-  while (shared + 1 < most && addresses[addresses.size() - 1 - shared] ==
-                                  space.addresses[space.addresses.size() - 1 - shared]) {
-    ++shared;
-  }
-  StackId stack = space.stack;
-  for (size_t i = shared; i < space.addresses.size(); ++i) {
-    stack = dictionary_.stacks()[stack.value].parent;
-  }
-  for (size_t i = addresses.size() - shared; i-- > 0;) {
-    const FrameId frame = UserFrame(space, pid, addresses[i], i == 0);
+StackId StackTable::Callers(Space& space, int64_t pid, std::span<const uint64_t> addresses) {
+  if (addresses.empty()) return {};
+  const uint64_t key = XXH3_64bits(addresses.data(), addresses.size_bytes());
+  if (const StackId* known = space.callers.Find(key)) return *known;
+  StackId stack;
+  for (size_t i = addresses.size(); i-- > 0;) {
+    const FrameId frame = UserFrame(space, pid, addresses[i], false);
     if (!frame.valid()) return {};
     stack = dictionary_.InternStack(stack, frame);
   }
+  *space.callers.Insert(key).first = stack;
   return stack;
+}
+
+// Most stacks that are new have callers that are not. Invalid: as Callers.
+StackId StackTable::UserStackByFrames(Space& space, int64_t pid,
+                                      std::span<const uint64_t> addresses) {
+  const StackId callers = Callers(space, pid, addresses.subspan(1));
+  if (!callers.valid() && addresses.size() > 1) return {};
+  const FrameId leaf = UserFrame(space, pid, addresses.front(), true);
+  return leaf.valid() ? dictionary_.InternStack(callers, leaf) : StackId();
 }
 
 StackId StackTable::UserStack(int64_t pid, std::span<const uint64_t> addresses) {
   Space& space = spaces_[pid];
   if (!addresses.empty() && addresses.size() < kMaxStackFrames) {
     const StackId stack = UserStackByFrames(space, pid, addresses);
-    if (stack.valid()) {
-      space.addresses.assign(addresses.begin(), addresses.end());
-      space.stack = stack;
-      return stack;
-    }
+    if (stack.valid()) return stack;
   }
   import_::PerfChain chain = Chain(import_::kContextUser, addresses);
   chain.pid = pid;

@@ -64,12 +64,11 @@ class StackTable {
     std::vector<uint64_t> addresses;     // of a kernel stack, without the tracer's
   };
   // What is known of a process while its mappings are as they are: the frame of every
-  // address, by address * 2, + 1 for leaves; and the last stack, whose outer part the
-  // next one often shares.
+  // address, by address * 2, + 1 for leaves; and the stacks below which leaves were met,
+  // by a hash of their addresses.
   struct Space {
     FlatMap<uint64_t, trace::FrameId> frames;
-    std::vector<uint64_t> addresses;
-    trace::StackId stack;
+    FlatMap<uint64_t, trace::StackId> callers;
   };
   struct Key {
     uint64_t user = 0;
@@ -88,6 +87,7 @@ class StackTable {
   size_t TracerFrames(std::span<const uint64_t> addresses) const;
   trace::StackId UserStack(int64_t pid, std::span<const uint64_t> addresses);
   trace::FrameId UserFrame(Space& space, int64_t pid, uint64_t address, bool is_leaf);
+  trace::StackId Callers(Space& space, int64_t pid, std::span<const uint64_t> addresses);
   trace::StackId UserStackByFrames(Space& space, int64_t pid, std::span<const uint64_t> addresses);
   import_::PerfWaker Judge(const Key& key);
 

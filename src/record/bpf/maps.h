@@ -126,53 +126,41 @@ static __always_inline uint32_t desk_of(uint32_t slot) {
     if (counters_) counters_->field += (amount); \
   } while (0)
 
-// Not a divisor of anything: threads take turns, and each is to be met.
-enum { kTimedRun = 13 };
-
 static __always_inline void end_run(uint32_t meter_kind, uint64_t begin_ns) {
   struct Counters *counters_of_cpu = cpu_counters();
   if (!counters_of_cpu) return;
-  struct Meter *meter = &counters_of_cpu->meters[meter_kind];
-  meter->runs += 1;
-  if (meter->untimed) {
-    meter->untimed -= 1;
+  const uint32_t untimed = counters_of_cpu->untimed[meter_kind];
+  if (untimed < kTimedRun - 1) {
+    counters_of_cpu->untimed[meter_kind] = untimed + 1;
     return;
   }
-  meter->untimed = kTimedRun - 1;
-  meter->run_ns += (clock_ns() - begin_ns) * kTimedRun;
+  counters_of_cpu->untimed[meter_kind] = 0;
+  struct Meter *meter = &counters_of_cpu->meters[meter_kind];
+  meter->timed += 1;
+  meter->run_ns += clock_ns() - begin_ns;
 }
 
 static __always_inline void count_stack(void) { COUNT(stacks, 1); }
-static __always_inline void count_recalled_stack(void) {
-  struct Counters *c = cpu_counters();
-  if (!c) return;
-  c->stacks += 1;
-  c->recalled += 1;
-}
+static __always_inline void count_recalled_stack(void) { COUNT(recalled, 1); }
 static __always_inline void count_new_stack(void) { COUNT(new_stacks, 1); }
 static __always_inline void count_failed_stack(void) { COUNT(failed_stacks, 1); }
 
-static __always_inline void count_put(bool stored, uint32_t bytes) {
+static __noinline void count_lost(uint32_t bytes) {
   struct Counters *c = cpu_counters();
   if (!c) return;
-  if (stored) {
-    c->records += 1;
-    c->ring_bytes += bytes + 8;
-  } else {
-    c->lost_records += 1;
-    c->lost_bytes += bytes;
-  }
+  c->lost_records += 1;
+  c->lost_bytes += bytes;
 }
 
 static __always_inline bool put(void *record, uint32_t bytes) {
-  const bool stored = bpf_ringbuf_output(&ring, record, bytes, BPF_RB_NO_WAKEUP) == 0;
-  count_put(stored, bytes);
-  return stored;
+  if (bpf_ringbuf_output(&ring, record, bytes, BPF_RB_NO_WAKEUP) == 0) return true;
+  count_lost(bytes);
+  return false;
 }
 
 static __always_inline void *reserve(uint32_t bytes) {
   void *record = bpf_ringbuf_reserve(&ring, bytes, 0);
-  count_put(record != 0, bytes);
+  if (!record) count_lost(bytes);
   return record;
 }
 

@@ -224,29 +224,29 @@ enum MeterKind {
   kProbeMeter,
   kMeters,
 };
+enum { kTimedRun = 13 };  // not a divisor of anything: threads take turns, and each is to be met
 struct Meter {
-  uint64_t runs;
-  uint64_t run_ns;   // in all, by those that were timed
-  uint64_t untimed;  // runs until the next one is
+  uint64_t timed;   // runs
+  uint64_t run_ns;  // of these
 };
 
 // One for every CPU.
 struct Counters {
-  uint64_t records;
-  uint64_t lost_records;  // for want of room in the ring
-  uint64_t lost_bytes;
-  uint64_t stacks;      // captured
-  uint64_t recalled;    // of these, kernel stacks that were remembered
-  uint64_t new_stacks;  // told for the first time, or again
-  uint64_t failed_stacks;
-  uint64_t no_storage;  // events of threads that the kernel had no memory for
-  uint64_t left_out;
-  uint64_t busy_ns;  // CPU time of the recorded threads, as far as they have left the CPU
-  uint64_t ring_bytes;
+  // What every switch and wake-up counts comes first.
+  uint64_t busy_ns;   // CPU time of the recorded threads, as far as they have left the CPU
+  uint64_t recalled;  // kernel stacks that were remembered
   // User stacks that proven_stack found, which are counted nowhere else.
   uint64_t chains;
   uint64_t chain_frames;
+  uint32_t untimed[kMeters];  // runs since one was timed
   uint64_t chain_guesses;
+  uint64_t stacks;      // captured in another way
+  uint64_t new_stacks;  // told for the first time, or again
+  uint64_t failed_stacks;
+  uint64_t lost_records;  // for want of room in the ring
+  uint64_t lost_bytes;
+  uint64_t no_storage;  // events of threads that the kernel had no memory for
+  uint64_t left_out;
   struct Meter meters[kMeters];
 };
 
