@@ -39,6 +39,10 @@ void FusedAssembler::Seat::Take(int64_t time_ns) {
   if (taken_ns.size() >= size_t{2} * kRememberedSeats) {
     taken_ns.erase(taken_ns.begin(), taken_ns.end() - kRememberedSeats);
   }
+  if (taken_ns.empty() || taken_ns.back() <= time_ns) {
+    taken_ns.push_back(time_ns);
+    return;
+  }
   taken_ns.insert(std::upper_bound(taken_ns.begin(), taken_ns.end(), time_ns), time_ns);
 }
 

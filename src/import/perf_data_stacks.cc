@@ -476,6 +476,11 @@ trace::StackId PerfStacks::Stack(const PerfChain& chain) {
   return *stack;
 }
 
+std::span<const FrameId> PerfStacks::Frames(const PerfChain& chain) {
+  Collect(chain);
+  return frames_;
+}
+
 PerfWaker PerfStacks::Waker(const PerfChain& chain, uint64_t common_flags) {
   const uint64_t flags = common_flags & (kHardInterruptFlags | kSoftInterruptFlag);
   if (wakers_.size() >= kMaxCachedChains) wakers_.Clear();

@@ -76,6 +76,8 @@ class PerfStacks {
   // user's part. Holds until the next one.
   void Unwind(const PerfAttr& attr, const PerfSample& sample, uint64_t offset, PerfChain& chain);
   trace::StackId Stack(const PerfChain& chain);
+  // Its frames, caller first, until the next call.
+  std::span<const trace::FrameId> Frames(const PerfChain& chain);
   // One frame of a process by itself; invalid if it is none, or several.
   trace::FrameId UserFrame(int64_t pid, uint64_t address, bool is_return);
   // The stack of a waker, cut to the interrupt's part if it was one.

@@ -72,6 +72,10 @@ size_t SizeOf(uint8_t type) {
   }
 }
 
+std::string DiskName(uint32_t device) {
+  return "disk " + std::to_string(device >> 20) + ":" + std::to_string(device & 0xfffff);
+}
+
 int64_t Time(uint64_t time_ns) {
   return static_cast<int64_t>(std::min<uint64_t>(time_ns, uint64_t{1} << 61));
 }
@@ -278,15 +282,15 @@ assemble::OffCpuFact Decoder::OffCpuOf(const WaitRecord& record, uint64_t user_s
       stacks_.Waker(record.waker_user_stack, record.waker_kernel_stack, (flags & kWakeHardIrq) != 0,
                     (flags & kWakeSoftIrq) != 0);
   if (waker.context != WakeContext::kInterrupt) KnowThread(record.waker_tid);
-  device_ = waker.device;
-  if (device_ == "disk" && record.wake_device != 0) {
-    device_ += " " + std::to_string(record.wake_device >> 20) + ":" +
-               std::to_string(record.wake_device & 0xfffff);
+  std::string_view device = waker.device;
+  if (device == "disk" && record.wake_device != 0) {
+    device_ = DiskName(record.wake_device);
+    device = device_;
   }
   fact.wake = {.time_ns = Time(record.wake_ns),
                .waker_tid = record.waker_tid,
                .context = waker.context,
-               .device = device_,
+               .device = device,
                .stack = waker.stack,
                .cpu = record.waker_cpu};
   return fact;
@@ -302,8 +306,7 @@ Status Decoder::Wait(const WaitRecord& record) {
 }
 
 Status Decoder::Block(const BlockRecord& record) {
-  const std::string device =
-      "disk " + std::to_string(record.device >> 20) + ":" + std::to_string(record.device & 0xfffff);
+  const std::string device = DiskName(record.device);
   return assembler_.Request({.issue_ns = Time(record.issue_ns),
                              .dur_ns = Time(record.head.time_ns) - Time(record.issue_ns),
                              .device = device,

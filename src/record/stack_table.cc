@@ -65,10 +65,12 @@ void StackTable::Forget(int64_t pid) {
 }
 
 // The programs themselves have no names that tell, but what calls them does.
-size_t StackTable::TracerFrames(std::span<const uint64_t> addresses) const {
+size_t StackTable::TracerFrames(std::span<const uint64_t> addresses) {
   size_t count = 0;
   for (size_t i = 0; i < std::min(addresses.size(), kTracerDepth); ++i) {
-    if (IsTracer(kernel_.Lookup(addresses[i]).name)) count = i + 1;
+    const auto [is_tracer, is_new] = is_tracer_.Insert(addresses[i]);
+    if (is_new) *is_tracer = IsTracer(kernel_.Lookup(addresses[i]).name);
+    if (*is_tracer) count = i + 1;
   }
   return count;
 }
@@ -123,31 +125,46 @@ StackId StackTable::UserStack(int64_t pid, std::span<const uint64_t> addresses) 
   return stacks_->Stack(chain);
 }
 
-void StackTable::Define(uint64_t id, int64_t pid, std::span<const uint64_t> addresses) {
-  if (definitions_.size() >= kMaxStacks) {
-    definitions_.clear();
-    spaces_.clear();
-    known_.Clear();
-    judged_.Clear();
-  }
-  const auto [it, is_new] = definitions_.try_emplace(id);
-  if (!is_new) return;
-  ++counts_.defined;
-  Definition& definition = it->second;
-  if (pid != 0) {
-    definition.user = UserStack(pid, addresses);
-    return;
-  }
-  addresses = addresses.subspan(TracerFrames(addresses));
-  definition.addresses.assign(addresses.begin(), addresses.end());
-  const StackId stack = stacks_->Stack(Chain(import_::kContextKernel, addresses));
-  definition.kernel = dictionary_.StackFrames(stack);
+void StackTable::ForgetAll() {
+  user_stacks_.Clear();
+  kernel_stacks_.clear();
+  spaces_.clear();
+  known_.Clear();
+  judged_.Clear();
 }
 
-const StackTable::Definition* StackTable::Find(uint64_t id) {
+void StackTable::DefineKernel(uint64_t id, std::span<const uint64_t> addresses) {
+  const auto [it, is_new] = kernel_stacks_.try_emplace(id);
+  if (!is_new) return;
+  ++counts_.defined;
+  KernelStack& stack = it->second;
+  addresses = addresses.subspan(TracerFrames(addresses));
+  stack.addresses.assign(addresses.begin(), addresses.end());
+  const std::span frames = stacks_->Frames(Chain(import_::kContextKernel, addresses));
+  stack.frames.assign(frames.begin(), frames.end());
+}
+
+void StackTable::Define(uint64_t id, int64_t pid, std::span<const uint64_t> addresses) {
+  if (user_stacks_.size() + kernel_stacks_.size() >= kMaxStacks) ForgetAll();
+  if (pid == 0) {
+    DefineKernel(id, addresses);
+    return;
+  }
+  if (user_stacks_.Find(id) != nullptr) return;
+  ++counts_.defined;
+  *user_stacks_.Insert(id).first = UserStack(pid, addresses);
+}
+
+const StackId* StackTable::FindUser(uint64_t id) {
+  const StackId* stack = id == 0 ? nullptr : user_stacks_.Find(id);
+  if (stack == nullptr && id != 0) ++counts_.undefined;
+  return stack;
+}
+
+const StackTable::KernelStack* StackTable::FindKernel(uint64_t id) {
   if (id == 0) return nullptr;
-  const auto it = definitions_.find(id);
-  if (it != definitions_.end()) return &it->second;
+  const auto it = kernel_stacks_.find(id);
+  if (it != kernel_stacks_.end()) return &it->second;
   ++counts_.undefined;
   return nullptr;
 }
@@ -156,11 +173,11 @@ StackId StackTable::Stack(uint64_t user_id, uint64_t kernel_id) {
   if (user_id == 0 && kernel_id == 0) return {};
   const Key key = {user_id, kernel_id};
   if (const StackId* known = known_.Find(key)) return *known;
-  const Definition* user = Find(user_id);
-  const Definition* kernel = Find(kernel_id);
-  StackId stack = user != nullptr ? user->user : StackId();
+  const StackId* user = FindUser(user_id);
+  const KernelStack* kernel = FindKernel(kernel_id);
+  StackId stack = user != nullptr ? *user : StackId();
   if (kernel != nullptr) {
-    for (const FrameId frame : kernel->kernel) stack = dictionary_.InternStack(stack, frame);
+    for (const FrameId frame : kernel->frames) stack = dictionary_.InternStack(stack, frame);
   }
   // What is not defined yet may be told later.
   const bool all = (user != nullptr || user_id == 0) && (kernel != nullptr || kernel_id == 0);
@@ -172,7 +189,7 @@ import_::PerfWaker StackTable::Judge(const Key& key) {
   import_::PerfWaker waker;
   waker.context = assemble::WakeContext::kThread;
   if (key.flags != 0) {
-    const Definition* kernel = Find(key.kernel);
+    const KernelStack* kernel = FindKernel(key.kernel);
     waker = stacks_->Waker(Chain(import_::kContextKernel,
                                  kernel != nullptr ? std::span<const uint64_t>(kernel->addresses)
                                                    : std::span<const uint64_t>()),

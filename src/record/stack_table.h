@@ -58,10 +58,10 @@ class StackTable {
   Diagnostics TakeDiagnostics();
 
  private:
-  struct Definition {
-    trace::StackId user;                 // a user stack, whole
-    std::vector<trace::FrameId> kernel;  // a kernel stack, caller first
-    std::vector<uint64_t> addresses;     // of a kernel stack, without the tracer's
+  // Without what is the tracer's.
+  struct KernelStack {
+    std::vector<trace::FrameId> frames;  // caller first
+    std::vector<uint64_t> addresses;     // leaf first
   };
   // What is known of a process while its mappings are as they are: the frame of every
   // address, by address * 2, + 1 for leaves; and the stacks below which leaves were met,
@@ -82,9 +82,13 @@ class StackTable {
     }
   };
 
-  const Definition* Find(uint64_t id);
+  void DefineKernel(uint64_t id, std::span<const uint64_t> addresses);
+  void ForgetAll();
+  // Null: it was not told, or there is none.
+  const trace::StackId* FindUser(uint64_t id);
+  const KernelStack* FindKernel(uint64_t id);
   import_::PerfChain Chain(uint64_t context, std::span<const uint64_t> addresses);
-  size_t TracerFrames(std::span<const uint64_t> addresses) const;
+  size_t TracerFrames(std::span<const uint64_t> addresses);
   trace::StackId UserStack(int64_t pid, std::span<const uint64_t> addresses);
   trace::FrameId UserFrame(Space& space, int64_t pid, uint64_t address, bool is_leaf);
   trace::StackId Callers(Space& space, int64_t pid, std::span<const uint64_t> addresses);
@@ -96,7 +100,9 @@ class StackTable {
   import_::PerfSession session_;
   std::unique_ptr<import_::PerfStacks> stacks_;
   symbol::KernelSymbols kernel_;
-  std::unordered_map<uint64_t, Definition> definitions_;
+  FlatMap<uint64_t, trace::StackId> user_stacks_;
+  std::unordered_map<uint64_t, KernelStack> kernel_stacks_;
+  FlatMap<uint64_t, bool> is_tracer_;  // by address in the kernel
   std::unordered_map<int64_t, Space> spaces_;
   FlatMap<Key, trace::StackId, KeyHash> known_;
   FlatMap<Key, import_::PerfWaker, KeyHash> judged_;
