@@ -235,8 +235,9 @@ Status Decoder::Dispatch(std::string_view record) {
     }
     case kSampleRecord: {
       const auto sample = Load<SampleRecord>(record);
-      return assembler_.Sample(time_ns, head.cpu, head.tid,
-                               stacks_.Stack(sample.user_stack, sample.kernel_stack));
+      return assembler_.Sample(
+          time_ns, head.cpu, head.tid,
+          stacks_.StackBelow(sample.user_callers, sample.user_leaf, sample.kernel_stack));
     }
     case kGoneRecord:
       return assembler_.Gone(time_ns, head.tid);
@@ -265,6 +266,10 @@ Status Decoder::Dispatch(std::string_view record) {
 
 assemble::OffCpuFact Decoder::OffCpuOf(const WaitRecord& record, uint64_t user_stack) {
   const uint8_t flags = record.head.flags;
+  const trace::StackId stack =
+      (flags & kLeafApart) != 0
+          ? stacks_.StackBelow(user_stack, record.user_leaf, record.kernel_stack)
+          : stacks_.Stack(user_stack, record.kernel_stack);
   assemble::OffCpuFact fact{.tid = record.head.tid,
                             .out_ns = Time(record.out_ns),
                             .in_ns = Time(record.head.time_ns),
@@ -275,7 +280,7 @@ assemble::OffCpuFact Decoder::OffCpuOf(const WaitRecord& record, uint64_t user_s
                             .since_begin = (flags & kSinceBegin) != 0,
                             .out_lost = (flags & kSwitchOutLost) != 0,
                             .holder_tid = record.holder_tid,
-                            .stack = stacks_.Stack(user_stack, record.kernel_stack)};
+                            .stack = stack};
   KnowThread(record.holder_tid);
   if (record.wake_ns == 0 || fact.runnable) return fact;
   const import_::PerfWaker waker =

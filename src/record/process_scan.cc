@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/process_scan.h"
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <climits>
 #include <filesystem>
-#include <fstream>
 
 #include "base/text.h"
 
@@ -13,6 +18,28 @@ namespace {
 
 constexpr uint64_t kKernelThreadFlag = 0x200000;
 constexpr size_t kMaxCommandLine = 4096;
+constexpr const char* kNoFile = "//anon";
+
+// Of linux/fs.h, since 6.11: struct procmap_query.
+struct MappingQuery {
+  uint64_t size = 0;
+  uint64_t query_flags = 0;
+  uint64_t address = 0;
+  uint64_t start = 0;
+  uint64_t end = 0;
+  uint64_t flags = 0;
+  uint64_t page_size = 0;
+  uint64_t file_offset = 0;
+  uint64_t inode = 0;
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  uint32_t name_size = 0;
+  uint32_t build_id_size = 0;
+  uint64_t name_address = 0;
+  uint64_t build_id_address = 0;
+};
+constexpr uint64_t kNextExecutable = 0x04 | 0x10;  // VMA_EXECUTABLE | COVERING_OR_NEXT_VMA
+constexpr unsigned long kQueryMapping = _IOWR('f', 17, MappingQuery);
 
 std::string ProcFolder(int64_t pid) { return "/proc/" + std::to_string(pid); }
 
@@ -62,13 +89,15 @@ std::optional<uint64_t> ParseHexadecimal(std::string_view text) {
 }  // namespace
 
 std::string ReadKernelFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
   std::string text;
-  std::string buffer(1 << 16, '\0');
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) ||
-         file.gcount() > 0) {
-    text.append(buffer, 0, static_cast<size_t>(file.gcount()));
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return text;
+  char buffer[16 << 10];
+  ssize_t got = 0;
+  while ((got = read(fd, buffer, sizeof(buffer))) > 0 || (got < 0 && errno == EINTR)) {
+    if (got > 0) text.append(buffer, static_cast<size_t>(got));
   }
+  close(fd);
   return text;
 }
 
@@ -89,8 +118,46 @@ std::optional<MapEntry> ParseMapLine(std::string_view line) {
   TakeWord(line);  // inode
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
   std::string path(line);
-  if (path.empty()) path = "//anon";
+  if (path.empty()) path = kNoFile;
   return MapEntry{.start = *start, .end = *end, .file_offset = *offset, .path = std::move(path)};
+}
+
+std::vector<MapEntry> ReadCodeList(int64_t pid) {
+  std::vector<MapEntry> code;
+  const std::string text = ReadKernelFile(ProcFolder(pid) + "/maps");
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (std::optional<MapEntry> map = ParseMapLine(line)) code.push_back(std::move(*map));
+  }
+  return code;
+}
+
+std::vector<MapEntry> ScanCode(int64_t pid) {
+  const int fd = open((ProcFolder(pid) + "/maps").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  std::vector<MapEntry> code;
+  char name[PATH_MAX];
+  MappingQuery query = {.size = sizeof(query), .query_flags = kNextExecutable};
+  bool answered = true;
+  while (true) {
+    name[0] = '\0';
+    query.name_address = reinterpret_cast<uint64_t>(name);
+    query.name_size = sizeof(name);
+    if (ioctl(fd, kQueryMapping, &query) != 0) {
+      answered = errno == ENOENT;  // there is no further one
+      break;
+    }
+    std::string path = query.name_size > 1 ? name : kNoFile;
+    code.push_back({.start = query.start,
+                    .end = query.end,
+                    .file_offset = query.file_offset,
+                    .path = std::move(path)});
+    query.address = query.end;
+  }
+  close(fd);
+  return answered ? code : ReadCodeList(pid);
 }
 
 std::string ParseCgroup(std::string_view text) {
@@ -123,14 +190,7 @@ std::optional<ProcessEntry> ScanProcess(int64_t pid, bool with_maps) {
     entry.threads.push_back(
         {.tid = tid, .name = FirstLine(folder + "/task/" + std::to_string(tid) + "/comm")});
   }
-  if (!with_maps) return entry;
-  const std::string maps = ReadKernelFile(folder + "/maps");
-  std::string_view rest = maps;
-  while (!rest.empty()) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    if (std::optional<MapEntry> map = ParseMapLine(line)) entry.maps.push_back(std::move(*map));
-  }
+  if (with_maps) entry.maps = ScanCode(pid);
   return entry;
 }
 

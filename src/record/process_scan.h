@@ -53,6 +53,11 @@ std::optional<ThreadOwner> FindThread(int64_t tid);
 
 // One line of /proc/PID/maps, if it is an executable mapping.
 std::optional<MapEntry> ParseMapLine(std::string_view line);
+// The executable mappings of a process, by address. Asked for one by one where the kernel
+// can be asked (6.11), which is a fraction of what the whole list costs.
+std::vector<MapEntry> ScanCode(int64_t pid);
+// The same by the whole list.
+std::vector<MapEntry> ReadCodeList(int64_t pid);
 // The unified path, or the first of a hierarchy, from /proc/PID/cgroup.
 std::string ParseCgroup(std::string_view text);
 

@@ -2,6 +2,8 @@
 #include "record/process_scan.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +30,26 @@ TEST(ProcessScan, NonsenseIsNoMapping) {
   for (const char* line : {"", "x", "1000 r-xp 0", "2000-1000 r-xp 0 0 0 /x", "1-z r-xp 0 0 0"}) {
     EXPECT_FALSE(ParseMapLine(line).has_value()) << line;
   }
+}
+
+TEST(ProcessScan, MappingsThatAreAskedForAreThoseOfTheList) {
+  // Executable, of no file, and one of a file that is gone.
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* made = mmap(nullptr, page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char path[] = "/tmp/culprit-code-XXXXXX";
+  const int fd = mkstemp(path);
+  ASSERT_EQ(ftruncate(fd, static_cast<off_t>(3 * page)), 0);
+  void* gone =
+      mmap(nullptr, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, static_cast<off_t>(2 * page));
+  close(fd);
+  unlink(path);
+  const std::vector<MapEntry> asked = ScanCode(getpid());
+  const std::vector<MapEntry> listed = ReadCodeList(getpid());
+  munmap(made, page);
+  munmap(gone, page);
+  EXPECT_EQ(asked, listed);
+  EXPECT_GT(listed.size(), 4u);
+  EXPECT_TRUE(ScanCode(1 << 30).empty());
 }
 
 TEST(ProcessScan, PrefersTheUnifiedCgroup) {

@@ -128,8 +128,10 @@ StackId StackTable::UserStack(int64_t pid, std::span<const uint64_t> addresses) 
 void StackTable::ForgetAll() {
   user_stacks_.Clear();
   kernel_stacks_.clear();
+  callers_.clear();
   spaces_.clear();
   known_.Clear();
+  known_below_.Clear();
   judged_.Clear();
 }
 
@@ -145,9 +147,20 @@ void StackTable::DefineKernel(uint64_t id, std::span<const uint64_t> addresses) 
 }
 
 void StackTable::Define(uint64_t id, int64_t pid, std::span<const uint64_t> addresses) {
-  if (user_stacks_.size() + kernel_stacks_.size() >= kMaxStacks) ForgetAll();
+  if (user_stacks_.size() + kernel_stacks_.size() + callers_.size() >= kMaxStacks) ForgetAll();
   if (pid == 0) {
     DefineKernel(id, addresses);
+    return;
+  }
+  if (!addresses.empty() && addresses.front() == 0) {
+    const auto [it, is_new] = callers_.try_emplace(id);
+    if (!is_new) return;
+    ++counts_.defined;
+    const bool is_whole = addresses.size() < kMaxStackFrames;
+    addresses = addresses.subspan(1);
+    it->second = {.pid = pid,
+                  .stack = is_whole ? Callers(spaces_[pid], pid, addresses) : StackId(),
+                  .addresses = {addresses.begin(), addresses.end()}};
     return;
   }
   if (user_stacks_.Find(id) != nullptr) return;
@@ -169,6 +182,39 @@ const StackTable::KernelStack* StackTable::FindKernel(uint64_t id) {
   return nullptr;
 }
 
+const StackTable::CallersOf* StackTable::FindCallers(uint64_t id) {
+  if (id == 0) return nullptr;
+  const auto it = callers_.find(id);
+  if (it != callers_.end()) return &it->second;
+  ++counts_.undefined;
+  return nullptr;
+}
+
+StackId StackTable::UserStackBelow(const CallersOf& callers, uint64_t leaf) {
+  if (callers.stack.valid() || callers.addresses.empty()) {
+    const FrameId frame = UserFrame(spaces_[callers.pid], callers.pid, leaf, true);
+    if (frame.valid()) return dictionary_.InternStack(callers.stack, frame);
+  }
+  std::vector<uint64_t> addresses = {leaf};
+  addresses.insert(addresses.end(), callers.addresses.begin(), callers.addresses.end());
+  return UserStack(callers.pid, addresses);
+}
+
+StackId StackTable::WithKernel(StackId stack, const KernelStack& kernel) {
+  for (const FrameId frame : kernel.frames) stack = dictionary_.InternStack(stack, frame);
+  return stack;
+}
+
+StackId StackTable::StackBelow(uint64_t callers_id, uint64_t leaf, uint64_t kernel_id) {
+  const CallersOf* callers = FindCallers(callers_id);
+  const StackId user = callers != nullptr ? UserStackBelow(*callers, leaf) : StackId();
+  const KernelStack* kernel = FindKernel(kernel_id);
+  if (kernel == nullptr) return user;
+  const auto [stack, is_new] = known_below_.Insert({.user = user.value, .kernel = kernel_id});
+  if (is_new) *stack = WithKernel(user, *kernel);
+  return *stack;
+}
+
 StackId StackTable::Stack(uint64_t user_id, uint64_t kernel_id) {
   if (user_id == 0 && kernel_id == 0) return {};
   const Key key = {user_id, kernel_id};
@@ -176,9 +222,7 @@ StackId StackTable::Stack(uint64_t user_id, uint64_t kernel_id) {
   const StackId* user = FindUser(user_id);
   const KernelStack* kernel = FindKernel(kernel_id);
   StackId stack = user != nullptr ? *user : StackId();
-  if (kernel != nullptr) {
-    for (const FrameId frame : kernel->frames) stack = dictionary_.InternStack(stack, frame);
-  }
+  if (kernel != nullptr) stack = WithKernel(stack, *kernel);
   // What is not defined yet may be told later.
   const bool all = (user != nullptr || user_id == 0) && (kernel != nullptr || kernel_id == 0);
   if (all) *known_.Insert(key).first = stack;

@@ -47,10 +47,12 @@ class StackTable {
   void Fork(int64_t parent_pid, int64_t pid);
   void Forget(int64_t pid);
 
-  // Addresses are leaf first; pid 0: the kernel's.
+  // Addresses are leaf first; pid 0: the kernel's. A leaf of 0: callers, for StackBelow.
   void Define(uint64_t id, int64_t pid, std::span<const uint64_t> addresses);
   // Both may be 0. Kernel frames are the leaf part.
   trace::StackId Stack(uint64_t user_id, uint64_t kernel_id);
+  // The same of a leaf below these callers.
+  trace::StackId StackBelow(uint64_t callers_id, uint64_t leaf, uint64_t kernel_id);
   // The stack of a waker, judged: an interrupt's is cut to its own frames.
   import_::PerfWaker Waker(uint64_t user_id, uint64_t kernel_id, bool hard_irq, bool soft_irq);
 
@@ -70,6 +72,11 @@ class StackTable {
     FlatMap<uint64_t, trace::FrameId> frames;
     FlatMap<uint64_t, trace::StackId> callers;
   };
+  struct CallersOf {
+    int64_t pid = 0;
+    trace::StackId stack;             // invalid: there are none, or some have not one frame
+    std::vector<uint64_t> addresses;  // leaf first
+  };
   struct Key {
     uint64_t user = 0;
     uint64_t kernel = 0;
@@ -87,6 +94,9 @@ class StackTable {
   // Null: it was not told, or there is none.
   const trace::StackId* FindUser(uint64_t id);
   const KernelStack* FindKernel(uint64_t id);
+  const CallersOf* FindCallers(uint64_t id);
+  trace::StackId UserStackBelow(const CallersOf& callers, uint64_t leaf);
+  trace::StackId WithKernel(trace::StackId stack, const KernelStack& kernel);
   import_::PerfChain Chain(uint64_t context, std::span<const uint64_t> addresses);
   size_t TracerFrames(std::span<const uint64_t> addresses);
   trace::StackId UserStack(int64_t pid, std::span<const uint64_t> addresses);
@@ -102,9 +112,11 @@ class StackTable {
   symbol::KernelSymbols kernel_;
   FlatMap<uint64_t, trace::StackId> user_stacks_;
   std::unordered_map<uint64_t, KernelStack> kernel_stacks_;
+  std::unordered_map<uint64_t, CallersOf> callers_;
   FlatMap<uint64_t, bool> is_tracer_;  // by address in the kernel
   std::unordered_map<int64_t, Space> spaces_;
-  FlatMap<Key, trace::StackId, KeyHash> known_;
+  FlatMap<Key, trace::StackId, KeyHash> known_;        // by ids of both parts
+  FlatMap<Key, trace::StackId, KeyHash> known_below_;  // by the user part's StackId and an id
   FlatMap<Key, import_::PerfWaker, KeyHash> judged_;
   std::string chain_;
   StackCounts counts_;

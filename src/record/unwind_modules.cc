@@ -83,18 +83,6 @@ std::string FindProgram(const std::string& name) {
   return {};
 }
 
-std::vector<MapEntry> ScanCode(int64_t pid) {
-  std::vector<MapEntry> code;
-  const std::string text = ReadKernelFile(fmt::format("/proc/{}/maps", pid));
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    if (std::optional<MapEntry> map = ParseMapLine(line)) code.push_back(std::move(*map));
-  }
-  return code;
-}
-
 // The kernel maps whole pages, so a mapping may begin before its segment.
 bool UnwindModule::BiasOf(const MapEntry& map, uint64_t& bias) const {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

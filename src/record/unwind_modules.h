@@ -49,8 +49,6 @@ struct UnwindModule {
 
 // The file that a shell would execute for a name; empty if there is none.
 std::string FindProgram(const std::string& name);
-// The executable mappings of a process, by address.
-std::vector<MapEntry> ScanCode(int64_t pid);
 
 class UnwindModules {
  public:

@@ -58,7 +58,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result) {
   const uint64_t enter_ns = state->syscall_ns;
   state->syscall_ns = 0;
   if (!is_recorded_at(now) || now - enter_ns < policy.min_syscall_ns) return 0;
-  const uint64_t user_stack = policy.syscall_stacks ? capture_user_stack(ctx, kSyscallSlot) : 0;
+  const uint64_t user_stack = policy.syscall_stacks ? capture_user_stack(ctx, kSyscallSlot, 0) : 0;
   struct SyscallRecord *record = reserve(sizeof(*record));
   if (record) {
     fill_head(&record->head, kSyscallRecord, now, task->pid);

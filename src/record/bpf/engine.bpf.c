@@ -235,6 +235,15 @@ static __noinline void get_cpu_unseen(struct task_struct *task, uint64_t now) {
   get_cpu(task, 0, now, false, false);
 }
 
+// Who is interrupted is so anywhere, and hardly twice in one place.
+static __always_inline void find_interrupted(void *ctx, struct ThreadState *state) {
+  uint64_t leaf = 0;
+  state->user_stack = capture_user_stack(ctx, kSwitchSlot, &leaf);
+  if (!state->user_stack) return;
+  state->user_leaf = leaf;
+  state->flags |= kLeafApart;
+}
+
 static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint32_t next_tid,
                                       uint64_t now, bool preempt) {
   struct ThreadState *state = state_of(task, true, now);
@@ -260,9 +269,13 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint3
   state->user_stack = 0;
   state->kernel_stack = 0;
   if (is_kernel_thread(task) || !is_worth_a_stack(runnable)) return;
-  // Who is interrupted is so anywhere, and hardly twice in one place.
-  state->user_stack = user_registers(task).in_syscall ? recall_user_stack(ctx, kSwitchSlot, now)
-                                                      : capture_user_stack(ctx, kSwitchSlot);
+  if (user_registers(task).in_syscall) {
+    state->user_stack = recall_user_stack(ctx, kSwitchSlot, now);
+  } else if (runnable) {
+    find_interrupted(ctx, state);
+  } else {
+    state->user_stack = capture_user_stack(ctx, kSwitchSlot, 0);
+  }
 }
 
 static __always_inline int see_switch(void *ctx, bool preempt, struct task_struct *prev,
@@ -368,7 +381,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task) {
   if (policy.waker_stacks) {
     state->waker_kernel_stack = capture_kernel_stack(ctx, kWakingSlot, false);
     if (!is_kernel_thread(bpf_get_current_task_btf())) {
-      state->waker_user_stack = capture_user_stack(ctx, kWakingSlot);
+      state->waker_user_stack = capture_user_stack(ctx, kWakingSlot, 0);
     }
   }
   end_run(kLifeMeter, now);
@@ -505,12 +518,14 @@ int on_sample(struct bpf_perf_event_data *ctx) {
   // Its last record is made.
   if (state && state->gone) return 0;
   const uint64_t kernel_stack = capture_kernel_stack(ctx, kSampleSlot, false);
-  const uint64_t user_stack = is_kernel_thread(task) ? 0 : capture_user_stack(ctx, kSampleSlot);
+  uint64_t leaf = 0;
+  const uint64_t callers = is_kernel_thread(task) ? 0 : capture_user_stack(ctx, kSampleSlot, &leaf);
   struct SampleRecord *record = reserve(sizeof(*record));
   if (!record) return 0;
   fill_head(&record->head, kSampleRecord, now, task->pid);
   record->kernel_stack = kernel_stack;
-  record->user_stack = user_stack;
+  record->user_callers = callers;
+  record->user_leaf = leaf;
   bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
   end_run(kSampleMeter, now);
   return 0;

@@ -42,7 +42,10 @@ struct ThreadState {
   uint64_t wake_ns;
   uint64_t user_stack;
   uint64_t kernel_stack;
-  uint64_t waker_user_stack;
+  union {
+    uint64_t waker_user_stack;
+    uint64_t user_leaf;
+  };
   uint64_t waker_kernel_stack;
   uint64_t told_ns;  // when its last record was made
   uint64_t run_ns;   // since then

@@ -89,8 +89,11 @@ struct Chain {
   uint64_t id;
   uint64_t list;  // of its callers; 0: there is no such stack
   uint64_t key;   // the same, of this process
+  uint64_t leaf;
   uint32_t count;
   uint32_t desk;
+  uint32_t apart;  // the leaf is not part of the stack
+  uint32_t pad;
 };
 
 // Of a walk by tables.
@@ -148,7 +151,8 @@ __noinline int find_chain(struct StackRecord *stack, struct Chain *chain) {
       .tgid = tgid, .desk = chain->desk, .exact = 1, .trusted = 1, .has_stack_pointer = 1};
   const struct UserRegisters registers = user_registers(task);
   begin_walk(&state, process, &registers);
-  stack->addresses[0] = registers.program_counter;
+  const uint64_t first = chain->apart ? 0 : registers.program_counter;
+  stack->addresses[0] = first;
   if (!step_to_caller(&state, 0) || !state.trusted || state.exact) return 0;
   const struct FrameLink leaf = {.address = state.program_counter,
                                  .frame = state.frame_pointer,
@@ -159,7 +163,8 @@ __noinline int find_chain(struct StackRecord *stack, struct Chain *chain) {
   const uint64_t seed = user_seed(task);
   uint32_t callers = 0;
   const uint64_t hash = follow_frame_pointers(stack, window, &leaf, first_hash(0), &callers);
-  chain->id = end_hash(hash, seed, registers.program_counter);
+  chain->id = end_hash(hash, seed, first);
+  chain->leaf = registers.program_counter;
   chain->list = list_key(hash, state.version);
   chain->key = chain_key(chain->list, seed);
   chain->count = callers + 1;

@@ -15,7 +15,10 @@
 //
 //   time of the last + running [+ left out: running, waiting, ready] = out_ns
 //
-// Stacks are told once by a StackRecord and then named by a 64-bit hash.
+// Stacks are told once by a StackRecord and then named by a 64-bit hash. Of who is
+// interrupted the leaf may be anywhere, so that hardly two stacks are the same, but many
+// have the same callers: these are told, as a stack whose leaf is 0, and the leaf is in the
+// record that names them.
 #ifndef CULPRIT_RECORD_BPF_RECORDS_H_
 #define CULPRIT_RECORD_BPF_RECORDS_H_
 
@@ -76,6 +79,7 @@ enum WaitFlag {
   kNewThread = 1 << 2,      // its first time on a CPU
   kWakeHardIrq = 1 << 3,    // woken from a hard interrupt
   kWakeSoftIrq = 1 << 4,    // woken while a soft interrupt was served
+  kLeafApart = 1 << 5,      // user_stack are callers, the leaf is user_leaf
   kWakeEarly = 1 << 6,      // the waking came before the switch-out
   kSwitchOutLost = 1 << 7,  // out_ns is not known, and in its place the last switch-in
 };
@@ -87,7 +91,10 @@ struct WaitRecord {
   uint64_t wake_ns;  // 0: nobody was seen to wake it
   uint64_t user_stack;
   uint64_t kernel_stack;
-  uint64_t waker_user_stack;
+  union {
+    uint64_t waker_user_stack;
+    uint64_t user_leaf;  // of who was interrupted, and has no waker
+  };
   uint64_t waker_kernel_stack;
   uint32_t waker_tid;
   uint32_t holder_tid;   // who had the CPU it was waiting for; 0: nobody
@@ -108,7 +115,8 @@ struct LeftOutRecord {
 
 struct SampleRecord {
   struct RecordHead head;
-  uint64_t user_stack;
+  uint64_t user_callers;
+  uint64_t user_leaf;
   uint64_t kernel_stack;
 };
 
@@ -122,7 +130,7 @@ struct StackRecord {
   uint64_t id;
   uint32_t tgid;  // whose addresses; 0: the kernel's
   uint32_t count;
-  uint64_t addresses[kMaxStackFrames];  // leaf first, only `count` of them
+  uint64_t addresses[kMaxStackFrames];  // leaf first, only `count` of them; leaf 0: callers alone
 };
 
 struct SyscallRecord {

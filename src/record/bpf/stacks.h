@@ -291,8 +291,9 @@ static __always_inline uint64_t stack_of_chain(struct StackRecord *stack, struct
   return id;
 }
 
+// `leaf`: where to put it, instead of into the stack; 0: it is part of the stack.
 static __always_inline uint64_t walk_anywhere(void *ctx, uint32_t slot, struct StackRecord *stack,
-                                              struct WalkEnd *end, bool *told) {
+                                              struct WalkEnd *end, bool *told, uint64_t *leaf) {
   uint32_t count = unwind_tables ? walk_user_stack_anywhere(stack, end, desk_of(slot)) : 0;
   if (!count) {
     count = frames_by_pointers(ctx, stack);
@@ -300,21 +301,28 @@ static __always_inline uint64_t walk_anywhere(void *ctx, uint32_t slot, struct S
     struct StackRecord *other = scratch_of(slot + kScratchSlots);
     if (other) compare_stacks(stack, count, other, frames_by_pointers(ctx, other));
   }
+  if (leaf) {
+    *leaf = stack->addresses[0];
+    stack->addresses[0] = 0;
+  }
   return name_user_stack(stack, count, bpf_get_current_task_btf(), told);
 }
 
 static __always_inline bool is_walked_by_tables(void) { return unwind_tables && !unwind_compare; }
 
-// Of the current thread, which must not be a kernel thread.
-static __noinline uint64_t capture_user_stack(void *ctx, uint32_t slot) {
+// Of the current thread, which must not be a kernel thread. `leaf`: as above.
+static __noinline uint64_t capture_user_stack(void *ctx, uint32_t slot, uint64_t *leaf) {
   struct StackRecord *stack = scratch_of(slot);
-  struct Chain chain = {.desk = desk_of(slot)};
+  struct Chain chain = {.desk = desk_of(slot), .apart = leaf != 0};
   struct WalkEnd end = {};
   bool told = false;
   if (!stack || !policy.user_stacks) return 0;
   uint64_t id = is_walked_by_tables() ? stack_of_chain(stack, &chain) : 0;
-  if (id) return id;
-  id = walk_anywhere(ctx, slot, stack, &end, &told);
+  if (id) {
+    if (leaf) *leaf = chain.leaf;
+    return id;
+  }
+  id = walk_anywhere(ctx, slot, stack, &end, &told, leaf);
   judge_chain(&chain, id, told, &end);
   return id;
 }
@@ -325,7 +333,7 @@ static __always_inline uint64_t recall_place(void *ctx, uint32_t slot, struct St
   struct task_struct *task = bpf_get_current_task_btf();
   const uint32_t tgid = task->tgid;
   const struct UnwindProcess *process = bpf_map_lookup_elem(&unwind_processes, &tgid);
-  if (!process || !process->count) return walk_anywhere(ctx, slot, stack, end, told);
+  if (!process || !process->count) return walk_anywhere(ctx, slot, stack, end, told, 0);
   const uint32_t version = process->version;
   const struct UserRegisters registers = user_registers(task);
   const uint64_t seed = user_seed(task);
@@ -365,7 +373,7 @@ static __noinline uint64_t find_user_stack(void *ctx, uint32_t slot) {
 
 // The same where threads come again and again.
 static __always_inline uint64_t recall_user_stack(void *ctx, uint32_t slot, uint64_t now) {
-  if (!remember_stacks || !is_walked_by_tables()) return capture_user_stack(ctx, slot);
+  if (!remember_stacks || !is_walked_by_tables()) return capture_user_stack(ctx, slot, 0);
   if (!policy.user_stacks) return 0;
   const uint64_t proven = prove_chains ? proven_stack(desk_of(slot), now) : 0;
   return proven ? proven : find_user_stack(ctx, slot);
