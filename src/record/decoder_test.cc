@@ -143,6 +143,37 @@ TEST_F(DecoderTest, AStackIsNamedByTheProgramThatRanThen) {
   EXPECT_EQ(Text(Of(EventKind::kWait)[0].stack), "a!+0x100");
 }
 
+// The callers once, and then any leaf below them.
+TEST_F(DecoderTest, WhoIsInterruptedIsToldByCallersAndALeaf) {
+  const LifeEvent map = {.kind = LifeEvent::Kind::kMap,
+                         .time_ns = 2,
+                         .pid = kTid,
+                         .tid = kTid,
+                         .start = 0x1000,
+                         .size = 0x1000,
+                         .text = "/x/a"};
+  const LifeEvent exec = {
+      .kind = LifeEvent::Kind::kExec, .time_ns = 1, .pid = kTid, .tid = kTid, .text = "a"};
+  PutStack(8, kTid, {0, 0x1101});
+  SampleRecord sample = {};
+  sample.head = {.time_ns = 1300, .tid = kTid, .type = kSampleRecord, .flags = 0, .cpu = 0};
+  sample.user_callers = 8;
+  sample.user_leaf = 0x1200;
+  Put(sample);
+  WaitRecord wait = Wait(1400, 0, 1700);
+  wait.head.flags = kWasRunnable | kLeafApart;
+  wait.user_stack = 8;
+  wait.user_leaf = 0x1300;
+  Put(wait);
+  Feed({exec, map});
+  ASSERT_TRUE(decoder_.Finish(4000).ok());
+  ASSERT_EQ(Of(EventKind::kReady).size(), 1u);
+  EXPECT_EQ(Text(Of(EventKind::kReady)[0].stack), "a!+0x100;a!+0x300");
+  std::vector<std::string> running;
+  for (const trace::Event& event : Of(EventKind::kRunning)) running.push_back(Text(event.stack));
+  EXPECT_NE(std::find(running.begin(), running.end(), "a!+0x100;a!+0x200"), running.end());
+}
+
 TEST_F(DecoderTest, MarksBecomeSlicesAndInstances) {
   ASSERT_TRUE(decoder_.Mark(1100, kTid, kTid, "B|1073741808|outer\n").ok());
   ASSERT_TRUE(decoder_.Mark(1200, kTid, kTid, "S|1073741808|job|1").ok());

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
+
+#include "record/bpf/records.h"
 
 namespace culprit::record {
 namespace {
@@ -43,6 +46,32 @@ TEST(StackTable, NamesAStackAsATableThatHasSeenNoOther) {
     fresh.Define(id, kPid, addresses);
     ASSERT_EQ(all_names.StackText(all.Stack(id, 0)), names.StackText(fresh.Stack(id, 0))) << id;
   }
+}
+
+// Told by its callers, and then by its leaf alone, it is the stack that is told whole; also
+// where frames are in no file, and where it was cut for its length.
+TEST(StackTable, ALeafBelowCallersIsTheWholeStack) {
+  std::mt19937 random(2);
+  trace::Dictionary names;
+  StackTable table("ffff800000001000 T do_wait\n", names);
+  MapTwoFiles(table);
+  constexpr uint64_t kKernel = 1 << 20;
+  const std::vector<uint64_t> kernel = {0xffff800000001010};
+  table.Define(kKernel, 0, kernel);
+  for (uint64_t id = 1; id <= 1000; ++id) {
+    std::vector<uint64_t> addresses = RandomStack(random);
+    if (id % 50 == 0) addresses.resize(kMaxStackFrames, 0x100002);
+    table.Define(id, kPid, addresses);
+    const uint64_t leaf = std::exchange(addresses.front(), 0);
+    table.Define(id << 32, kPid, addresses);
+    ASSERT_EQ(names.StackText(table.StackBelow(id << 32, leaf, 0)),
+              names.StackText(table.Stack(id, 0)));
+    ASSERT_EQ(table.StackBelow(id << 32, leaf, kKernel), table.Stack(id, kKernel));
+  }
+  EXPECT_EQ(names.StackText(table.StackBelow(0, 0, kKernel)), "[kernel]!do_wait");
+  EXPECT_EQ(table.counts().undefined, 0u);
+  EXPECT_FALSE(table.StackBelow(77, 0x100000, 0).valid());
+  EXPECT_EQ(table.counts().undefined, 1u);
 }
 
 TEST(StackTable, ForgetsWhatItKnewWhenOtherCodeIsMapped) {

@@ -24,6 +24,7 @@ constexpr int kFeedNice = -5;
 constexpr int64_t kLeastPauseNs = 10'000'000;
 constexpr int64_t kMostPauseNs = 1'000'000'000;
 constexpr size_t kStackWindow = 16 << 10;
+constexpr size_t kModulesAtOnce = 4;
 
 // What nearly every process has.
 bool IsCommon(std::string_view path) {
@@ -347,14 +348,22 @@ bool UnwindFeed::CompileOne() {
   const std::lock_guard lock(mutex_);
   fresh_.pop_front();
   modules_.Finish(*module, std::move(compiled), image_);
-  if (module->state != UnwindModule::State::kReady) return true;
+  if (module->state == UnwindModule::State::kReady) unsent_.insert(module);
+  if (fresh_.empty() || unsent_.size() >= kModulesAtOnce) SendModules();
+  return true;
+}
+
+// Tables are sent in chunks that hold many of them.
+void UnwindFeed::SendModules() {
+  if (unsent_.empty()) return;
   SendTables();
   for (auto& [pid, process] : processes_) {
-    const bool has = std::any_of(process.code.begin(), process.code.end(),
-                                 [&](const Mapping& mapping) { return mapping.module == module; });
+    const bool has =
+        std::any_of(process.code.begin(), process.code.end(),
+                    [&](const Mapping& mapping) { return unsent_.contains(mapping.module); });
     if (has) Send(pid, process);
   }
-  return true;
+  unsent_.clear();
 }
 
 // ---- for its owner ----------------------------------------------------------

@@ -83,6 +83,7 @@ class UnwindFeed {
   void LookAt(int64_t pid);
   void Send(int64_t pid, Process& process);
   void SendTables();
+  void SendModules();
   bool CompileOne();
   void CompileNow(UnwindModule& module);
   std::vector<Mapping> ReadCode(int64_t pid);
@@ -96,8 +97,9 @@ class UnwindFeed {
   UnwindImage image_;
   UnwindLists lists_;
   std::map<int64_t, Process> processes_;
-  Process last_;                     // that was looked at
-  std::deque<UnwindModule*> fresh_;  // to be compiled
+  Process last_;                          // that was looked at
+  std::deque<UnwindModule*> fresh_;       // to be compiled
+  std::set<const UnwindModule*> unsent_;  // of which the kernel does not know yet
   std::vector<size_t> sent_words_;
   size_t sent_rules_ = 0;
 

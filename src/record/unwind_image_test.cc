@@ -30,7 +30,7 @@ UnwindTable RandomTable(uint64_t seed, size_t functions, uint64_t origin) {
     if (random() % 3 == 0) address += random() % (random() % 20 == 0 ? 5000 : 64);
     spans.push_back(std::move(span));
   }
-  return UnwindTable::FromSpans(std::move(spans));
+  return UnwindTable::FromSpans(spans);
 }
 
 // Every address of the code and some around it; of large tables every few, and all

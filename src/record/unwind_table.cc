@@ -2,11 +2,13 @@
 #include "record/unwind_table.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
-#include <map>
 #include <optional>
-#include <tuple>
+#include <utility>
 
+#include "base/flat_map.h"
 #include "symbol/frame_ranges.h"
 
 namespace culprit::record {
@@ -16,12 +18,13 @@ constexpr size_t kMaxSectionBytes = size_t{1} << 30;
 // Of one table; an offset must fit its 32 bits.
 constexpr uint64_t kMaxCodeBytes = uint64_t{1} << 31;
 
-struct RuleLess {
-  static auto Key(const UnwindRule& rule) {
-    return std::tuple(rule.cfa, rule.return_place, rule.frame_place, rule.extra, rule.cfa_offset,
-                      rule.return_offset, rule.frame_offset);
+using RuleWords = std::array<uint64_t, 2>;
+static_assert(sizeof(RuleWords) == sizeof(UnwindRule));
+
+struct RuleHash {
+  uint64_t operator()(const RuleWords& rule) const {
+    return IntegerHash()(rule[0] ^ IntegerHash()(rule[1]));
   }
-  bool operator()(const UnwindRule& a, const UnwindRule& b) const { return Key(a) < Key(b); }
 };
 
 std::optional<UnwindMachine> MachineOf(uint16_t elf_machine) {
@@ -48,14 +51,14 @@ CfiSection FindFrames(const symbol::ElfFile& file) {
 // Linkers describe the procedure linkage table of x86-64, but not that of arm64.
 // Its first entry saves two registers and goes on to the dynamic linker; the others
 // only jump.
-void AddArm64Plt(const symbol::ElfFile& file, std::vector<UnwindTable::Span>& spans) {
+std::optional<UnwindTable::Span> Arm64Plt(const symbol::ElfFile& file) {
   constexpr size_t kFirstEntryBytes = 32;
   constexpr uint32_t kSave = 0xa9bf7bf0;  // stp x16, x30, [sp, #-16]!
   const symbol::Section* section = file.FindSection(".plt");
-  if (section == nullptr) return;
+  if (section == nullptr) return std::nullopt;
   const std::string_view bytes = file.SectionBytes(*section, kMaxSectionBytes);
   const uint64_t start = section->header.sh_addr;
-  if (bytes.size() <= kFirstEntryBytes || start == 0) return;
+  if (bytes.size() <= kFirstEntryBytes || start == 0) return std::nullopt;
   const UnwindRule untouched = {.cfa = kCfaStack, .return_place = kPlaceSame};
   const UnwindRule saved = {
       .cfa = kCfaStack, .return_place = kPlaceCfa, .cfa_offset = 16, .return_offset = -8};
@@ -69,7 +72,7 @@ void AddArm64Plt(const symbol::ElfFile& file, std::vector<UnwindTable::Span>& sp
     span.rows.push_back({.address = start + kFirstEntryBytes, .rule = untouched});
     break;
   }
-  spans.push_back(std::move(span));
+  return span;
 }
 
 }  // namespace
@@ -84,39 +87,61 @@ Result<UnwindTable> UnwindTable::Build(const symbol::ElfFile& file) {
     return Error{.message = "no unwind information (.eh_frame)", .file = file.path()};
   }
   section.machine = *machine;
-  std::vector<Span> spans;
-  if (*machine == UnwindMachine::kArm64) AddArm64Plt(file, spans);
+  std::vector<Piece> pieces;
+  std::vector<CfiRow> rows;
+  const auto add = [&](uint64_t start, uint64_t end, const std::vector<CfiRow>& of_piece) {
+    pieces.push_back(
+        {.start = start, .end = end, .first_row = rows.size(), .rows = of_piece.size()});
+    rows.insert(rows.end(), of_piece.begin(), of_piece.end());
+  };
+  if (*machine == UnwindMachine::kArm64) {
+    if (const std::optional<Span> plt = Arm64Plt(file)) add(plt->start, plt->end, plt->rows);
+  }
   const uint64_t bad = ReadCfi(section, [&](const CfiFunction& function) {
-    spans.push_back({function.start, function.end, function.rows});
+    add(function.start, function.end, function.rows);
   });
-  UnwindTable table = FromSpans(std::move(spans));
+  UnwindTable table = FromPieces(std::move(pieces), rows);
   table.bad_ = bad;
   return table;
 }
 
-UnwindTable UnwindTable::FromSpans(std::vector<Span> spans) {
+UnwindTable UnwindTable::FromSpans(const std::vector<Span>& spans) {
+  std::vector<Piece> pieces;
+  std::vector<CfiRow> rows;
+  for (const Span& span : spans) {
+    pieces.push_back(
+        {.start = span.start, .end = span.end, .first_row = rows.size(), .rows = span.rows.size()});
+    rows.insert(rows.end(), span.rows.begin(), span.rows.end());
+  }
+  return FromPieces(std::move(pieces), rows);
+}
+
+UnwindTable UnwindTable::FromPieces(std::vector<Piece> pieces, std::span<const CfiRow> rows) {
   UnwindTable table;
-  std::stable_sort(spans.begin(), spans.end(),
-                   [](const Span& a, const Span& b) { return a.start < b.start; });
-  if (spans.empty()) return table;
-  table.origin_ = spans.front().start;
-  std::map<UnwindRule, uint32_t, RuleLess> known = {{UnwindRule{}, 0}};
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece& a, const Piece& b) { return a.start < b.start; });
+  if (pieces.empty()) return table;
+  table.origin_ = pieces.front().start;
+  FlatMap<RuleWords, uint32_t, RuleHash> known;
+  *known.Insert(std::bit_cast<RuleWords>(UnwindRule{})).first = 0;
   const auto add = [&](uint64_t address, const UnwindRule& rule) {
-    const auto [it, is_new] = known.try_emplace(rule, static_cast<uint32_t>(table.rules_.size()));
-    if (is_new) table.rules_.push_back(rule);
-    if (!table.rows_.empty() && table.rows_.back().rule == it->second) return;
-    table.rows_.push_back({static_cast<uint32_t>(address - table.origin_), it->second});
+    const auto [number, is_new] = known.Insert(std::bit_cast<RuleWords>(rule));
+    if (is_new) {
+      *number = static_cast<uint32_t>(table.rules_.size());
+      table.rules_.push_back(rule);
+    }
+    if (!table.rows_.empty() && table.rows_.back().rule == *number) return;
+    table.rows_.push_back({static_cast<uint32_t>(address - table.origin_), *number});
   };
-  for (size_t i = 0; i < spans.size(); ++i) {
-    if (spans[i].end - table.origin_ > kMaxCodeBytes) break;
-    const bool is_last = i + 1 == spans.size();
-    const uint64_t limit = is_last ? spans[i].end : std::min(spans[i].end, spans[i + 1].start);
-    for (const CfiRow& row : spans[i].rows) {
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    if (piece.end - table.origin_ > kMaxCodeBytes) break;
+    const bool is_last = i + 1 == pieces.size();
+    const uint64_t limit = is_last ? piece.end : std::min(piece.end, pieces[i + 1].start);
+    for (const CfiRow& row : rows.subspan(piece.first_row, piece.rows)) {
       if (row.address < limit) add(row.address, row.rule);
     }
-    if (limit > spans[i].start && (is_last || limit < spans[i + 1].start)) {
-      add(limit, UnwindRule{});
-    }
+    if (limit > piece.start && (is_last || limit < pieces[i + 1].start)) add(limit, UnwindRule{});
   }
   // What follows may have been too far away.
   if (!table.rows_.empty() && table.rows_.back().rule != 0) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,7 @@ class UnwindTable {
   // information.
   static Result<UnwindTable> Build(const symbol::ElfFile& file);
   // Where two spans overlap, the one that begins later holds.
-  static UnwindTable FromSpans(std::vector<Span> spans);
+  static UnwindTable FromSpans(const std::vector<Span>& spans);
 
   // Addresses as the file has them.
   uint64_t origin() const { return origin_; }
@@ -52,6 +53,15 @@ class UnwindTable {
   uint64_t bad() const { return bad_; }
 
  private:
+  // A span whose rows stand among those of others.
+  struct Piece {
+    uint64_t start = 0;
+    uint64_t end = 0;
+    size_t first_row = 0;
+    size_t rows = 0;
+  };
+  static UnwindTable FromPieces(std::vector<Piece> pieces, std::span<const CfiRow> rows);
+
   uint64_t origin_ = 0;
   std::vector<Row> rows_;
   std::vector<UnwindRule> rules_ = {UnwindRule{}};

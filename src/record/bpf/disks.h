@@ -39,12 +39,11 @@ struct {
 } requests SEC(".maps");
 
 static __always_inline uint32_t device_of(struct request *request) {
-  struct gendisk *disk = 0;
   if (bpf_core_field_exists(request->q->disk)) {
-    disk = BPF_CORE_READ(request, q, disk);
-  } else {
-    disk = BPF_CORE_READ((struct request___rq_disk *)request, rq_disk);
+    const struct gendisk *disk = request->q->disk;
+    return disk ? (uint32_t)disk->major << 20 | (uint32_t)disk->first_minor : 0;
   }
+  const struct gendisk *disk = BPF_CORE_READ((struct request___rq_disk *)request, rq_disk);
   if (!disk) return 0;
   return (uint32_t)BPF_CORE_READ(disk, major) << 20 | (uint32_t)BPF_CORE_READ(disk, first_minor);
 }
