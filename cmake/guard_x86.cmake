@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The runtime of x86-64, compiled by a cross compiler with tests of its patcher and
-# run in an emulator; then the whole of it in programs (tests/guard_runtime_test.cc):
+# run in an emulator; then the whole of it in programs (tests/guard_runtime_test.cc, guard_session_test.cc):
 # what guards do to x86-64 programs is tested on other machines too. And what this
 # machine's processor lacks is tested in an emulator that has it.
 # Needs g++-x86-64-linux-gnu, qemu-user and the sources of GoogleTest (libgtest-dev).
