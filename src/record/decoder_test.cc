@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -146,14 +147,14 @@ TEST_F(DecoderTest, AStackIsNamedByTheProgramThatRanThen) {
 // The callers once, and then any leaf below them.
 TEST_F(DecoderTest, WhoIsInterruptedIsToldByCallersAndALeaf) {
   const LifeEvent map = {.kind = LifeEvent::Kind::kMap,
-                         .time_ns = 2,
+                         .time_ns = 0,
                          .pid = kTid,
                          .tid = kTid,
                          .start = 0x1000,
                          .size = 0x1000,
                          .text = "/x/a"};
   const LifeEvent exec = {
-      .kind = LifeEvent::Kind::kExec, .time_ns = 1, .pid = kTid, .tid = kTid, .text = "a"};
+      .kind = LifeEvent::Kind::kExec, .time_ns = 0, .pid = kTid, .tid = kTid, .text = "a"};
   PutStack(8, kTid, {0, 0x1101});
   SampleRecord sample = {};
   sample.head = {.time_ns = 1300, .tid = kTid, .type = kSampleRecord, .flags = 0, .cpu = 0};

@@ -12,6 +12,7 @@ Regulator::Regulator(RegulatorOptions options)
     : own_cpu_ns_(options.own_cpu_ns ? std::move(options.own_cpu_ns)
                                      : [] { return ThreadCpuNs(); }),
       syscall_stacks_(options.syscall_stacks),
+      has_budget_(options.budget > 0),
       governor_(options.budget, options.min_wait_ns, options.sample_period_ns) {}
 
 Cost Regulator::CostNow(BpfRecording& recording) const {
@@ -66,6 +67,7 @@ Status Regulator::KeepCycle(BpfRecording& recording, int64_t now_ns) {
 // A turn of a level with pauses is a whole cycle: any other would be dear or
 // cheap by chance.
 int64_t Regulator::TurnNs() const {
+  if (!has_budget_) return kFreeTurnNs;
   if (governor_.current().duty < 1) return kCycleNs;
   return turns_ < kFirstTurns ? kFirstTurnNs : kTurnNs;
 }

@@ -32,6 +32,8 @@ class Regulator {
   // At first, when it is not known yet what the load costs.
   static constexpr int64_t kFirstTurnNs = 20'000'000;
   static constexpr int kFirstTurns = 10;
+  // Without a budget, where nothing is decided.
+  static constexpr int64_t kFreeTurnNs = 1'000'000'000;
   static constexpr int64_t kCycleNs = 400'000'000;
 
   explicit Regulator(RegulatorOptions options);
@@ -60,6 +62,7 @@ class Regulator {
 
   std::function<int64_t()> own_cpu_ns_;
   bool syscall_stacks_;
+  bool has_budget_;
   Governor governor_;
   Cost first_cost_;  // own_ns is of the whole process
   Cost last_cost_;
