@@ -210,6 +210,7 @@ StackId StackTable::StackBelow(uint64_t callers_id, uint64_t leaf, uint64_t kern
   const StackId user = callers != nullptr ? UserStackBelow(*callers, leaf) : StackId();
   const KernelStack* kernel = FindKernel(kernel_id);
   if (kernel == nullptr) return user;
+  if (known_below_.size() >= kMaxStacks) known_below_.Clear();
   const auto [stack, is_new] = known_below_.Insert({.user = user.value, .kernel = kernel_id});
   if (is_new) *stack = WithKernel(user, *kernel);
   return *stack;
