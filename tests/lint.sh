@@ -52,6 +52,11 @@ mapfile -t units < <(grep -oE '"file": "[^"]+"' build/compile_commands.json | cu
 printf '%s\n' "${units[@]}" | xargs -P "$(nproc)" -I{} bash -c 'check_one "$@"' _ {} "$header_hash" "$cache" ||
   complain "clang-tidy found something"
 
+# The tests build neither benchmarks nor fuzz targets.
+git ls-files 'bench/*.cc' '*_fuzz.cc' | xargs -P "$(nproc)" -n 1 \
+  "${CXX:-c++}" -std=c++20 -fsyntax-only -Isrc '-DCULPRIT_VERSION="lint"' ||
+  complain "a benchmark or a fuzz target does not compile"
+
 if [[ $failures -gt 0 ]]; then
   echo "lint: $failures kinds of problems" >&2
   exit 1
