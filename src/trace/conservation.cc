@@ -23,6 +23,11 @@ void Problem(ConservationReport& report, uint64_t& counter, const std::string& t
   if (report.first_problem.empty()) report.first_problem = text;
 }
 
+// Times of a damaged file may be anything: then the sum is as large as it can be.
+void AddBounded(int64_t dur_ns, int64_t& sum_ns) {
+  if (__builtin_add_overflow(sum_ns, dur_ns, &sum_ns)) sum_ns = INT64_MAX;
+}
+
 std::string At(int64_t time_ns) { return " at " + std::to_string(time_ns) + " ns"; }
 
 void CheckThread(const Trace& trace, std::vector<Span>& tiles, ConservationReport& report) {
@@ -33,10 +38,10 @@ void CheckThread(const Trace& trace, std::vector<Span>& tiles, ConservationRepor
     const std::string who = trace.dictionary.ThreadLabel(tile.thread);
     if (tile.begin_ns > end_ns) {
       Problem(report, report.gaps, "thread " + who + " has a gap" + At(end_ns));
-      report.gap_ns += tile.begin_ns - end_ns;
+      AddBounded(tile.begin_ns - end_ns, report.gap_ns);
     } else if (tile.begin_ns < end_ns) {
       Problem(report, report.overlaps, "thread " + who + " is in two states" + At(tile.begin_ns));
-      report.overlap_ns += std::min(end_ns, tile.end_ns) - tile.begin_ns;
+      AddBounded(std::min(end_ns, tile.end_ns) - tile.begin_ns, report.overlap_ns);
     }
     end_ns = std::max(end_ns, tile.end_ns);
   }
@@ -53,7 +58,7 @@ void CheckCpu(const Trace& trace, uint16_t cpu, std::vector<Span>& runs,
               "CPU " + std::to_string(cpu) + " runs two threads" + At(run.begin_ns) + ", one is " +
                   trace.dictionary.ThreadLabel(run.thread));
     }
-    report.busy_ns += std::max<int64_t>(0, run.end_ns - std::max(end_ns, run.begin_ns));
+    AddBounded(std::max<int64_t>(0, run.end_ns - std::max(end_ns, run.begin_ns)), report.busy_ns);
     end_ns = std::max(end_ns, run.end_ns);
   }
 }
