@@ -174,18 +174,11 @@ const StackId* StackTable::FindUser(uint64_t id) {
   return stack;
 }
 
-const StackTable::KernelStack* StackTable::FindKernel(uint64_t id) {
+template <class Told>
+const Told* StackTable::Find(const std::unordered_map<uint64_t, Told>& told, uint64_t id) {
   if (id == 0) return nullptr;
-  const auto it = kernel_stacks_.find(id);
-  if (it != kernel_stacks_.end()) return &it->second;
-  ++counts_.undefined;
-  return nullptr;
-}
-
-const StackTable::CallersOf* StackTable::FindCallers(uint64_t id) {
-  if (id == 0) return nullptr;
-  const auto it = callers_.find(id);
-  if (it != callers_.end()) return &it->second;
+  const auto it = told.find(id);
+  if (it != told.end()) return &it->second;
   ++counts_.undefined;
   return nullptr;
 }
@@ -206,9 +199,9 @@ StackId StackTable::WithKernel(StackId stack, const KernelStack& kernel) {
 }
 
 StackId StackTable::StackBelow(uint64_t callers_id, uint64_t leaf, uint64_t kernel_id) {
-  const CallersOf* callers = FindCallers(callers_id);
+  const CallersOf* callers = Find(callers_, callers_id);
   const StackId user = callers != nullptr ? UserStackBelow(*callers, leaf) : StackId();
-  const KernelStack* kernel = FindKernel(kernel_id);
+  const KernelStack* kernel = Find(kernel_stacks_, kernel_id);
   if (kernel == nullptr) return user;
   if (known_below_.size() >= kMaxStacks) known_below_.Clear();
   const auto [stack, is_new] = known_below_.Insert({.user = user.value, .kernel = kernel_id});
@@ -221,7 +214,7 @@ StackId StackTable::Stack(uint64_t user_id, uint64_t kernel_id) {
   const Key key = {user_id, kernel_id};
   if (const StackId* known = known_.Find(key)) return *known;
   const StackId* user = FindUser(user_id);
-  const KernelStack* kernel = FindKernel(kernel_id);
+  const KernelStack* kernel = Find(kernel_stacks_, kernel_id);
   StackId stack = user != nullptr ? *user : StackId();
   if (kernel != nullptr) stack = WithKernel(stack, *kernel);
   // What is not defined yet may be told later.
@@ -234,7 +227,7 @@ import_::PerfWaker StackTable::Judge(const Key& key) {
   import_::PerfWaker waker;
   waker.context = assemble::WakeContext::kThread;
   if (key.flags != 0) {
-    const KernelStack* kernel = FindKernel(key.kernel);
+    const KernelStack* kernel = Find(kernel_stacks_, key.kernel);
     waker = stacks_->Waker(Chain(import_::kContextKernel,
                                  kernel != nullptr ? std::span<const uint64_t>(kernel->addresses)
                                                    : std::span<const uint64_t>()),

@@ -93,8 +93,8 @@ class StackTable {
   void ForgetAll();
   // Null: it was not told, or there is none.
   const trace::StackId* FindUser(uint64_t id);
-  const KernelStack* FindKernel(uint64_t id);
-  const CallersOf* FindCallers(uint64_t id);
+  template <class Told>
+  const Told* Find(const std::unordered_map<uint64_t, Told>& told, uint64_t id);
   trace::StackId UserStackBelow(const CallersOf& callers, uint64_t leaf);
   trace::StackId WithKernel(trace::StackId stack, const KernelStack& kernel);
   import_::PerfChain Chain(uint64_t context, std::span<const uint64_t> addresses);
