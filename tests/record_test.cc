@@ -80,20 +80,30 @@ TEST(RecordProgram, ACommandThatDoesNotExistLeavesNothing) {
   EXPECT_FALSE(std::filesystem::exists(folder / "t.ctrace"));
 }
 
+// Until the file has more bytes than these, or a minute has passed; how many it has.
+uintmax_t AwaitSize(const std::string& path, uintmax_t bytes) {
+  std::error_code code;
+  for (int i = 0; i < 3000; ++i) {
+    const uintmax_t size = std::filesystem::file_size(path, code);
+    if (!code && size > bytes) return size;
+    usleep(20'000);
+  }
+  ADD_FAILURE() << path << " never had more than " << bytes << " bytes";
+  return bytes;
+}
+
+std::string ChildrenFile(pid_t pid) {
+  return "/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children";
+}
+
 TEST(RecordProgram, KilledItLeavesAReadableFileAndAnUnharmedCommand) {
   SKIP_IF_IT_CANNOT_RECORD();
   const TestFolder folder;
   const std::string path = folder / "t.ctrace";
   const pid_t recorder = StartRecorder({"record", "-o", path, "--budget", "0", "--", "sh", "-c",
                                         "while :; do ls / >/dev/null; done"});
-  for (int i = 0; i < 3000; ++i) {
-    std::error_code code;
-    if (std::filesystem::exists(path, code) && std::filesystem::file_size(path, code) > 4096) break;
-    usleep(20'000);
-  }
-  const std::string children =
-      "/proc/" + std::to_string(recorder) + "/task/" + std::to_string(recorder) + "/children";
-  const ShellOutcome child = RunShell("cat " + children);
+  AwaitSize(path, 65'536);
+  const ShellOutcome child = RunShell("cat " + ChildrenFile(recorder));
   kill(recorder, SIGKILL);
   EXPECT_EQ(WaitFor(recorder), 128 + SIGKILL);
   // The command is unharmed: it still runs, until it is ended here.
@@ -102,6 +112,27 @@ TEST(RecordProgram, KilledItLeavesAReadableFileAndAnUnharmedCommand) {
   const auto trace = trace::ReadTrace(path);
   ASSERT_TRUE(trace.ok()) << trace.error().ToString();
   EXPECT_GT(trace.value().events.size(), 1000u);
+  const auto report = trace::CheckConservation(trace.value());
+  EXPECT_TRUE(report.ok()) << report.first_problem;
+}
+
+TEST(RecordProgram, KilledWhereLittleHappensItLeavesNearlyAll) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  const TestFolder folder;
+  const std::string path = folder / "t.ctrace";
+  const pid_t recorder = StartRecorder({"record", "-o", path, "--budget", "0", "--", "sh", "-c",
+                                        "while :; do sleep 0.1; done"});
+  // Something, and twice more than before.
+  uintmax_t size = 0;
+  for (int turn = 0; turn < 3; ++turn) size = AwaitSize(path, size);
+  const ShellOutcome child = RunShell("cat " + ChildrenFile(recorder));
+  kill(recorder, SIGKILL);
+  EXPECT_EQ(WaitFor(recorder), 128 + SIGKILL);
+  EXPECT_EQ(RunShell("kill " + child.text).code, 0) << child.text;
+  const auto trace = trace::ReadTrace(path);
+  ASSERT_TRUE(trace.ok()) << trace.error().ToString();
+  EXPECT_GT(trace.value().events.size(), 10u);
+  EXPECT_LT(trace.value().events.size(), 2048u);
   const auto report = trace::CheckConservation(trace.value());
   EXPECT_TRUE(report.ok()) << report.first_problem;
 }

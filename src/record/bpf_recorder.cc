@@ -182,6 +182,7 @@ Status BpfRecorder::Loop() {
       control_->Serve([this](std::string_view request) { return Answer(request); });
     }
     CULPRIT_TRY(Govern());
+    if (file_ != nullptr) CULPRIT_TRY(file_->FlushIfDue());
     if (flight_ == nullptr) continue;
     if (listener_.should_dump()) TryDump("on request");
     CheckTriggers();

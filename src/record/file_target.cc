@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "record/machine.h"
 #include "trace/column_codec.h"
 
 namespace culprit::record {
@@ -16,6 +17,7 @@ namespace {
 // a seventh of the recorder's time; the finished file is written anew with whole blocks,
 // and smaller (symbol_pass.h).
 constexpr size_t kBlockEvents = 2048;
+constexpr int64_t kFlushNs = 1'000'000'000;
 constexpr mode_t kMode = 0644;
 
 }  // namespace
@@ -58,6 +60,13 @@ Status FileTarget::Add(const trace::Event& event) {
   trace::Metadata& metadata = writer_.metadata();
   metadata.end_ns = std::max(metadata.end_ns, event.end_ns());
   return writer_.Add(event);
+}
+
+Status FileTarget::FlushIfDue() {
+  const int64_t now_ns = MonotonicNs();
+  if (now_ns - flushed_ns_ < kFlushNs) return {};
+  flushed_ns_ = now_ns;
+  return writer_.Flush();
 }
 
 Status FileTarget::Finish() { return writer_.Finish(); }

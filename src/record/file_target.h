@@ -7,6 +7,7 @@
 // it; what was written before stays readable.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,6 +31,9 @@ class FileTarget final : public assemble::EventTarget {
 
   // For who writes events himself: they do not come by Add().
   trace::TraceWriter& writer() { return writer_; }
+  // Writes what has come, once a second: also of a machine on which little happens a
+  // recorder that is killed leaves nearly all.
+  Status FlushIfDue();
   Status Finish();
   uint64_t events() const { return writer_.events(); }
   uint64_t bytes() const { return writer_.bytes(); }
@@ -40,6 +44,7 @@ class FileTarget final : public assemble::EventTarget {
 
   std::string path_;
   int fd_;
+  int64_t flushed_ns_ = 0;
   trace::TraceWriter writer_;
 };
 

@@ -166,6 +166,7 @@ Status PerfRecorder::Loop() {
   while (!IsOver(begin_ns)) {
     poll(nullptr, 0, kPerfTickMs);
     CULPRIT_TRY(Tick());
+    CULPRIT_TRY(file_->FlushIfDue());
   }
   return Tick();
 }

@@ -171,6 +171,11 @@ Status TraceWriter::Add(const Event& event) {
   return s.pending.size() >= s.options.block_events ? s.PutBlock() : Status();
 }
 
+Status TraceWriter::Flush() {
+  CULPRIT_CHECK(!state_->finished);
+  return state_->PutBlock();
+}
+
 Status TraceWriter::Finish() {
   State& s = *state_;
   CULPRIT_CHECK(!s.finished);

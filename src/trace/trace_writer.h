@@ -45,6 +45,8 @@ class TraceWriter {
   Metadata& metadata();
   void AddInstance(const Instance& instance);
   Status Add(const Event& event);
+  // Writes what has come as a block, however small: it can be read from then on.
+  Status Flush();
   // Writes what is left, the index and the trailer. Nothing may follow.
   Status Finish();
 
