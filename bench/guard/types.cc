@@ -5,11 +5,13 @@
 //
 //   guard_types trace FOLDER SECONDS -- COMMAND...   full tracing; the logs stay
 //   guard_types learn FOLDER PROFILE                 a profile of these logs
-//   guard_types judge PROFILE FOLDER                 its guards on other logs
+//   guard_types judge PROFILE FOLDER [HITS]          its guards on other logs, those that
+//                                                    a budget of HITS a unit pays for
 #include <signal.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -83,12 +85,25 @@ int LearnFrom(const std::string& folder, const std::string& path) {
   return 0;
 }
 
-int JudgeOn(const std::string& path, const std::string& folder) {
+// As a plan takes them.
+std::vector<Guard> GuardsWithin(const Profile& profile, double hits_per_unit) {
+  std::vector<Guard> guards;
+  double hits = 0;
+  for (const Guard& guard : profile.guards) {
+    const double more = static_cast<double>(guard.hits_per_mega_unit) / 1e6;
+    if (!guard.boundary && hits + more > hits_per_unit) continue;
+    hits += more;
+    guards.push_back(guard);
+  }
+  return guards;
+}
+
+int JudgeOn(const std::string& path, const std::string& folder, double hits_per_unit) {
   auto profile = ReadProfile(path);
   if (!profile.ok()) return Fail(profile.error());
   Diagnostics diagnostics;
-  const auto judged =
-      JudgeUnseenLoad(profile.value(), profile.value().guards, folder, {}, diagnostics);
+  const auto judged = JudgeUnseenLoad(profile.value(), GuardsWithin(profile.value(), hits_per_unit),
+                                      folder, {}, diagnostics);
   if (!judged.ok()) return Fail(judged.error());
   const UnseenLoad& load = judged.value();
   const uint64_t typed = load.units - load.unlike;
@@ -118,11 +133,13 @@ int main(int argc, char** argv) {
   if (words.size() == 3 && words[0] == "learn") {
     return culprit::guard::LearnFrom(words[1], words[2]);
   }
-  if (words.size() == 3 && words[0] == "judge") {
-    return culprit::guard::JudgeOn(words[1], words[2]);
+  if ((words.size() == 3 || words.size() == 4) && words[0] == "judge") {
+    const double all = std::numeric_limits<double>::infinity();
+    return culprit::guard::JudgeOn(words[1], words[2],
+                                   words.size() == 4 ? std::atof(words[3].c_str()) : all);
   }
   std::fprintf(stderr,
                "guard_types trace FOLDER SECONDS -- COMMAND... | learn FOLDER PROFILE | "
-               "judge PROFILE FOLDER\n");
+               "judge PROFILE FOLDER [HITS]\n");
   return 2;
 }

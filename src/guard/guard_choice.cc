@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -113,7 +114,7 @@ class GuardChooser {
     now = DropMisleadingContexts(profile_, halves_, std::move(now), chosen_);
     now = Sharpen(std::move(now));
     now = DropMisleadingContexts(profile_, halves_, std::move(now), chosen_);
-    Fortify(std::move(now));
+    AddSteady(std::move(now));
     return chosen_;
   }
 
@@ -249,52 +250,83 @@ class GuardChooser {
     return now;
   }
 
-  // Guards that tell nothing new, but tell it once more: a type that is known by many
-  // contexts is recognised although a slow unit does something unusual besides.
-  void Fortify(Judgement now) {
+  // Guards that tell nothing new, but tell it once more: first what parts types that little
+  // does, then what a type is known by.
+  void AddSteady(Judgement now) {
     const ContextNumbers numbers(profile_);
     SteadyContexts steady(profile_, numbers, halves_);
     for (const Guard& guard : chosen_) steady.Add(NumbersOf(guard, numbers));
-    for (uint32_t refused = 0; refused < kMaxRefused;) {
-      const auto [best, contexts] = BestSteady(steady, numbers);
-      if (best == kNoIndex) return;
-      GuardCandidate candidate = std::move(candidates_.at(best));
-      candidates_.erase(best);
-      candidate.guard.contexts.clear();
-      for (const uint32_t number : contexts) {
-        candidate.guard.contexts.push_back(numbers.at(number).context);
+    for (const auto wanted : {&SteadyContexts::StillClose, &SteadyContexts::StillWanted}) {
+      std::vector<SteadyCandidate> candidates = SteadyCandidates(steady, numbers, wanted);
+      for (uint32_t refused = 0; refused < kMaxRefused;) {
+        const std::optional<SteadyCandidate> best = BestSteady(candidates, steady, wanted);
+        if (!best) break;
+        GuardCandidate candidate = candidates_.at(best->function);
+        candidate.guard.contexts.clear();
+        for (const uint32_t number : best->contexts) {
+          candidate.guard.contexts.push_back(numbers.at(number).context);
+        }
+        std::vector<Guard> with = chosen_;
+        with.push_back(candidate.guard);
+        Judgement then = Judge(profile_, with, halves_, halves_);
+        if (then.right < now.right) {
+          ++refused;
+          continue;
+        }
+        steady.Add(best->contexts);
+        candidates_.erase(best->function);
+        Take(candidate, 0, false);
+        now = std::move(then);
       }
-      std::vector<Guard> with = chosen_;
-      with.push_back(candidate.guard);
-      Judgement then = Judge(profile_, with, halves_, halves_);
-      if (then.right < now.right) {
-        ++refused;
-        continue;
-      }
-      steady.Add(contexts);
-      Take(candidate, 0, false);
-      now = std::move(then);
     }
   }
 
-  // The function, and the steady ones of its contexts, that types want most per hit.
-  std::pair<uint32_t, std::vector<uint32_t>> BestSteady(const SteadyContexts& steady,
-                                                        const ContextNumbers& numbers) const {
-    std::pair<uint32_t, std::vector<uint32_t>> best = {kNoIndex, {}};
-    uint64_t best_wanted = 0;
-    uint64_t best_cost = 1;
+  using Wanted = uint64_t (SteadyContexts::*)(const std::vector<uint32_t>&) const;
+
+  // A function with those of its contexts that were wanted at first.
+  struct SteadyCandidate {
+    uint32_t function = kNoIndex;
+    std::vector<uint32_t> contexts;
+    uint64_t cost = 1;
+    uint64_t wanted = UINT64_MAX;  // at most
+  };
+
+  std::vector<SteadyCandidate> SteadyCandidates(const SteadyContexts& steady,
+                                                const ContextNumbers& numbers,
+                                                Wanted wanted) const {
+    std::vector<SteadyCandidate> candidates;
     for (const auto& [function, candidate] : candidates_) {
-      if (!Fits(candidate)) continue;
       std::vector<uint32_t> contexts = NumbersOf(candidate.guard, numbers);
-      std::erase_if(contexts, [&](uint32_t number) { return !steady.IsSteady(number); });
-      const uint64_t wanted = steady.StillWanted(contexts);
-      const uint64_t cost = CostOf(candidate);
-      if (WideSum{wanted} * best_cost <= WideSum{best_wanted} * cost) continue;
-      best = {function, std::move(contexts)};
-      best_wanted = wanted;
-      best_cost = cost;
+      std::erase_if(contexts, [&](uint32_t number) { return (steady.*wanted)({number}) == 0; });
+      if (contexts.empty()) continue;
+      candidates.push_back({function, std::move(contexts), CostOf(candidate)});
     }
-    return best;
+    return candidates;
+  }
+
+  // Takes out the one that is wanted most per hit, the first of equals. What was wanted the last
+  // time bounds what is wanted now, so few are asked again.
+  std::optional<SteadyCandidate> BestSteady(std::vector<SteadyCandidate>& candidates,
+                                            const SteadyContexts& steady, Wanted wanted) const {
+    const auto before = [](const SteadyCandidate& x, const SteadyCandidate& y) {
+      const WideSum mine = WideSum{x.wanted} * y.cost;
+      const WideSum others = WideSum{y.wanted} * x.cost;
+      return mine != others ? mine > others : x.function < y.function;
+    };
+    std::erase_if(candidates, [&](const SteadyCandidate& candidate) {
+      return candidate.wanted == 0 || !Fits(candidates_.at(candidate.function));
+    });
+    std::sort(candidates.begin(), candidates.end(), before);
+    auto best = candidates.end();
+    for (auto candidate = candidates.begin(); candidate != candidates.end(); ++candidate) {
+      if (best != candidates.end() && before(*best, *candidate)) break;
+      candidate->wanted = (steady.*wanted)(candidate->contexts);
+      if (best == candidates.end() || before(*candidate, *best)) best = candidate;
+    }
+    if (best == candidates.end() || best->wanted == 0) return std::nullopt;
+    SteadyCandidate result = std::move(*best);
+    candidates.erase(best);
+    return result;
   }
 
   uint32_t BestAgainst(const std::vector<Judgement::Wrong>& wrong) const {

@@ -17,9 +17,20 @@ constexpr uint64_t kUnsteadyShare = 50;  // one unit in so many may be otherwise
 SteadyContexts::SteadyContexts(const Profile& profile, const ContextNumbers& numbers,
                                uint32_t halves)
     : steady_(numbers.size()),
+      always_(numbers.size()),
+      sometimes_(numbers.size()),
       types_(numbers.size()),
       weight_(profile.types.size()),
-      has_(profile.types.size()) {
+      has_(profile.types.size()),
+      fellows_(profile.types.size()),
+      parted_(profile.types.size() * profile.types.size()) {
+  for (size_t type = 0; type < profile.types.size(); ++type) {
+    for (uint32_t other = 0; other < profile.types.size(); ++other) {
+      const UnitType& x = profile.types[type];
+      const UnitType& y = profile.types[other];
+      if (x.loop == y.loop && x.kind == y.kind) fellows_[type].push_back(other);
+    }
+  }
   std::vector<uint64_t> units(profile.types.size());
   std::vector<std::map<uint32_t, uint64_t>> with(numbers.size());  // context, then type
   uint64_t all = 0;
@@ -37,6 +48,11 @@ SteadyContexts::SteadyContexts(const Profile& profile, const ContextNumbers& num
     for (const auto& [type, of_type] : with[context]) {
       const uint64_t without = units[type] - of_type;
       unsteady += std::min(of_type, without);
+      if (without * kUnsteadyShare <= units[type]) {
+        always_[context].push_back(type);
+      } else if (of_type * kUnsteadyShare > units[type]) {
+        sometimes_[context].push_back(type);
+      }
       if (of_type > 0 && of_type >= without) types_[context].push_back(type);
     }
     // Of the units that ever meet it, and of all.
@@ -46,9 +62,39 @@ SteadyContexts::SteadyContexts(const Profile& profile, const ContextNumbers& num
   }
 }
 
+// Of two types one always enters a context and the other never does.
+std::vector<size_t> SteadyContexts::PartedBy(const std::vector<uint32_t>& contexts) const {
+  const auto has = [](const std::vector<uint32_t>& types, uint32_t type) {
+    return std::binary_search(types.begin(), types.end(), type);
+  };
+  std::vector<size_t> pairs;
+  for (const uint32_t context : contexts) {
+    for (const uint32_t type : always_[context]) {
+      for (const uint32_t other : fellows_[type]) {
+        if (has(always_[context], other) || has(sometimes_[context], other)) continue;
+        pairs.push_back(size_t{std::min(type, other)} * weight_.size() + std::max(type, other));
+      }
+    }
+  }
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  return pairs;
+}
+
+uint64_t SteadyContexts::StillClose(const std::vector<uint32_t>& contexts) const {
+  uint64_t close = 0;
+  for (const size_t pair : PartedBy(contexts)) {
+    const uint64_t missing = kParting - parted_[pair];
+    const uint64_t weight = weight_[pair / weight_.size()] + weight_[pair % weight_.size()];
+    close += weight * missing * missing * missing;
+  }
+  return close;
+}
+
 uint64_t SteadyContexts::StillWanted(const std::vector<uint32_t>& contexts) const {
   uint64_t wanted = 0;
   for (const uint32_t context : contexts) {
+    if (!steady_[context]) continue;
     for (const uint32_t type : types_[context]) {
       if (has_[type] < kWanted) wanted += weight_[type];
     }
@@ -57,6 +103,9 @@ uint64_t SteadyContexts::StillWanted(const std::vector<uint32_t>& contexts) cons
 }
 
 void SteadyContexts::Add(const std::vector<uint32_t>& contexts) {
+  for (const size_t pair : PartedBy(contexts)) {
+    if (parted_[pair] < kParting) ++parted_[pair];
+  }
   for (const uint32_t context : contexts) {
     for (const uint32_t type : types_[context]) ++has_[type];
   }

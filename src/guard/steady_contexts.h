@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which contexts are steady: a type's units enter them always, or never, whatever
-// else they do. A type that is known by one or two contexts is not recognised when a
-// slow unit enters something unusual besides; the more steady ones it has, the less
-// that matters. StillWanted says how much a function's contexts would add: entries
-// in the sets of types that have fewer than kWanted of them.
+// else they do. Two types that one context parts are taken for each other by units that
+// do not enter it this time: StillClose says how much a function's contexts would add to
+// what parts types, for which they need be steady in these two only. A type that is known by one or
+// two contexts is not recognised when a slow unit enters something unusual besides; the more steady
+// ones it has, the less that matters: StillWanted says how much would be added to those.
 //
-// O(entries of all shapes); immutable but for Add.
+// O(entries of all shapes + types²) to make, O(types²) a context to ask; immutable but
+// for Add. What is asked never grows by Add.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,20 +23,32 @@ namespace culprit::guard {
 class SteadyContexts {
  public:
   static constexpr uint32_t kWanted = 8;  // of a type
+  static constexpr uint8_t kParting = 3;  // functions, for two types
 
   SteadyContexts(const Profile& profile, const ContextNumbers& numbers, uint32_t halves);
 
   bool IsSteady(uint32_t context) const { return steady_[context]; }
-  // Weighted by the logarithm of the types' units, so that rare ones count too.
+  // Of the contexts of one function: pairs of types of one loop and kind that they part, and
+  // fewer than kParting functions so far, most of all those that nothing parts. Weighted, here
+  // and below, by the logarithm of the types' units, so that rare ones count too.
+  uint64_t StillClose(const std::vector<uint32_t>& contexts) const;
+  // Types that have these contexts, and fewer than kWanted so far.
   uint64_t StillWanted(const std::vector<uint32_t>& contexts) const;
-  // These are guarded from now on.
+  // These, of one function, are guarded from now on.
   void Add(const std::vector<uint32_t>& contexts);
 
  private:
-  std::vector<bool> steady_;                  // by context
-  std::vector<std::vector<uint32_t>> types_;  // by context: those that have it
-  std::vector<uint32_t> weight_;              // by type
-  std::vector<uint32_t> has_;                 // by type: guarded contexts
+  // Numbers of pairs, ascending.
+  std::vector<size_t> PartedBy(const std::vector<uint32_t>& contexts) const;
+
+  std::vector<bool> steady_;                      // by context
+  std::vector<std::vector<uint32_t>> always_;     // by context: types whose units enter it
+  std::vector<std::vector<uint32_t>> sometimes_;  // and those of which some do
+  std::vector<std::vector<uint32_t>> types_;      // by context: those that have it
+  std::vector<uint32_t> weight_;                  // by type
+  std::vector<uint32_t> has_;                     // by type: guarded contexts
+  std::vector<std::vector<uint32_t>> fellows_;    // by type: those of its loop and kind
+  std::vector<uint8_t> parted_;                   // by pair: guarded functions, up to kParting
 };
 
 }  // namespace culprit::guard

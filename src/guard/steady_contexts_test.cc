@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "guard/context_bits.h"
 #include "guard/guard_choice.h"
 #include "guard/random_profile.h"
@@ -46,6 +48,55 @@ TEST(SteadyContexts, WhatSomeUnitsOfATypeEnterIsNotSteady) {
   for (uint32_t i = 0; i < SteadyContexts::kWanted; ++i) steady.Add(first);
   EXPECT_EQ(steady.StillWanted(first), 0U);
   EXPECT_GT(steady.StillWanted({numbers.OfPlace(1)}), 0U);
+}
+
+TEST(SteadyContexts, TypesAreCloseUntilThreeFunctionsPartThem) {
+  const Profile profile = SteadyAndUnsteady();
+  const ContextNumbers numbers(profile);
+  SteadyContexts steady(profile, numbers, kBothHalves);
+  const std::vector<uint32_t> first = {numbers.OfPlace(0)};
+  // Both contexts part the same two types: as contexts of one function they are worth one.
+  EXPECT_EQ(steady.StillClose({numbers.OfPlace(0), numbers.OfPlace(1)}), steady.StillClose(first));
+  // Not always entered by one type, never by the other.
+  EXPECT_EQ(steady.StillClose({numbers.OfPlace(2)}), 0U);
+  uint64_t close = steady.StillClose(first);
+  for (uint32_t i = 0; i < SteadyContexts::kParting; ++i) {
+    EXPECT_GT(close, 0U);
+    steady.Add(first);
+    EXPECT_LT(steady.StillClose(first), close);
+    close = steady.StillClose(first);
+  }
+  EXPECT_EQ(close, 0U);
+}
+
+// Types 0 and 1 have eight functions in common, by which type 2 is told from them, and type 0
+// has three of its own: one tells it from type 1, but all three are guarded.
+TEST(SteadyContexts, OneFunctionIsNotEnoughToPartTypes) {
+  constexpr uint32_t kCommon = 8;
+  constexpr uint32_t kOwn = 3;
+  Profile profile;
+  profile.modules = {{"ab01", "/bin/program"}};
+  std::vector<uint32_t> all;
+  for (uint32_t i = 0; i < kCommon + kOwn; ++i) {
+    profile.functions.push_back({0, 0x1000 + i * 0x100ULL, {}});
+    profile.paths.push_back({kNoIndex, i});
+    profile.places.push_back({i, 64});
+    all.push_back(i);
+  }
+  profile.loops.resize(1);
+  const std::vector<uint32_t> common(all.begin(), all.begin() + kCommon);
+  for (const auto& [type, places] :
+       std::map<uint32_t, std::vector<uint32_t>>{{0, all}, {1, common}, {2, {}}}) {
+    UnitShape shape{.type = type, .places = places};
+    shape.hits.assign(places.size(), 100);
+    shape.units[0] = shape.units[1] = 50;
+    profile.shapes.push_back(shape);
+    profile.types.push_back({.units = 100});
+  }
+  ChooseGuards({}, profile);
+  uint32_t own = 0;
+  for (const Guard& guard : profile.guards) own += guard.function >= kCommon ? 1 : 0;
+  EXPECT_EQ(own, kOwn);
 }
 
 // A unit of a type that enters one more guarded context than ever before is nearer

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include "base/text.h"
 #include "guard/call_sites.h"
@@ -21,13 +23,6 @@ namespace culprit::guard {
 namespace {
 
 using PathNumbers = std::vector<uint32_t>;  // ascending
-
-uint64_t PathSimilarityPpm(const PathNumbers& x, const PathNumbers& y) {
-  PathNumbers shared;
-  std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(shared));
-  const uint64_t united = x.size() + y.size() - shared.size();
-  return united == 0 ? 1'000'000 : shared.size() * 1'000'000 / united;
-}
 
 // The profile's code by the numbers of the session's, and the other way round.
 class CodeMatch {
@@ -122,14 +117,21 @@ std::vector<uint32_t> OwnPaths(const Profile& profile, const Profile& seen,
   return numbers;
 }
 
-// The type that a path set is most like.
+// The type that a path set is most like. Asked of all sets at once: O(how many sets of the
+// loop and kind each of its paths is in).
 class TypeByPaths {
  public:
   explicit TypeByPaths(const Profile& profile) {
+    std::set<std::tuple<GroupKey, uint32_t, PathNumbers>> known;
     for (const UnitShape& shape : profile.shapes) {
+      const GroupKey key = {shape.loop, shape.kind};
       PathNumbers paths = PathSet(profile, shape);
-      exact_[{shape.loop, shape.kind, paths}] = shape.type;
-      sets_[{shape.loop, shape.kind}][shape.type].insert(std::move(paths));
+      exact_[{key, paths}] = shape.type;
+      if (!known.emplace(key, shape.type, paths).second) continue;
+      Group& group = groups_[key];
+      const auto number = static_cast<uint32_t>(group.sets.size());
+      for (const uint32_t path : paths) group.with[path].push_back(number);
+      group.sets.push_back({shape.type, paths.size()});
     }
   }
   struct Found {
@@ -138,23 +140,49 @@ class TypeByPaths {
     bool exact = false;
   };
   Found Find(const UnitShape& shape, const PathNumbers& paths) const {
-    const auto exact = exact_.find({shape.loop, shape.kind, paths});
+    const GroupKey key = {shape.loop, shape.kind};
+    const auto exact = exact_.find({key, paths});
     if (exact != exact_.end()) return {exact->second, 1'000'000, true};
+    const auto group = groups_.find(key);
+    if (group == groups_.end()) return {};
+    return NearestOf(group->second, paths);
+  }
+
+ private:
+  using GroupKey = std::pair<uint32_t, wire::UnitKind>;
+  struct KnownSet {
+    uint32_t type = 0;
+    uint64_t paths = 0;
+  };
+  struct Group {
+    std::vector<KnownSet> sets;
+    std::unordered_map<uint32_t, std::vector<uint32_t>> with;  // by path: numbers of sets
+  };
+
+  static Found NearestOf(const Group& group, const PathNumbers& paths) {
+    std::vector<uint64_t> shared(group.sets.size());
+    for (const uint32_t path : paths) {
+      const auto with = group.with.find(path);
+      if (with == group.with.end()) continue;
+      for (const uint32_t number : with->second) ++shared[number];
+    }
+    std::map<uint32_t, std::pair<uint64_t, uint64_t>> of_types;  // sum of similarities, sets
+    for (size_t i = 0; i < shared.size(); ++i) {
+      const uint64_t united = group.sets[i].paths + paths.size() - shared[i];
+      auto& [sum, sets] = of_types[group.sets[i].type];
+      sum += united == 0 ? 1'000'000 : shared[i] * 1'000'000 / united;
+      ++sets;
+    }
     Found best;
-    const auto types = sets_.find({shape.loop, shape.kind});
-    if (types == sets_.end()) return best;
-    for (const auto& [type, sets] : types->second) {
-      uint64_t sum = 0;
-      for (const PathNumbers& set : sets) sum += PathSimilarityPpm(set, paths);
-      const uint64_t average = sum / sets.size();
+    for (const auto& [type, row] : of_types) {
+      const uint64_t average = row.first / row.second;
       if (best.type == kNoIndex || average > best.similarity_ppm) best = {type, average, false};
     }
     return best;
   }
 
- private:
-  std::map<std::tuple<uint32_t, wire::UnitKind, PathNumbers>, uint32_t> exact_;
-  std::map<std::pair<uint32_t, wire::UnitKind>, std::map<uint32_t, std::set<PathNumbers>>> sets_;
+  std::map<std::pair<GroupKey, PathNumbers>, uint32_t> exact_;
+  std::map<GroupKey, Group> groups_;
 };
 
 Status CutSession(const std::string& folder, const Profile& profile,
