@@ -9,6 +9,7 @@
 //                                                    a budget of HITS a unit pays for
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -70,13 +71,14 @@ int LearnFrom(const std::string& folder, const std::string& path) {
   PlanFacts facts;
   BuildPlan(profile.value(), wire::Mode::kGuard, {}, &facts);
   std::printf(
-      "trained: %llu units, %zu shapes, %zu types, %zu guards (%u in budget, %u contexts, %.2f "
+      "trained: %llu units, %zu shapes, %zu types, %zu guards (%zu in budget, %u contexts, %.2f "
       "hits "
       "a unit), told right %.2f %%, held out %.2f %%; entries by <function, depth> ambiguous "
       "%.2f %%, with callers %.2f %%\n",
       static_cast<unsigned long long>(quality.units), profile.value().shapes.size(),
-      profile.value().types.size(), profile.value().guards.size(), facts.guards, facts.context_bits,
-      static_cast<double>(facts.hits_per_mega_unit) / 1e6, Percent(quality.right, quality.units),
+      profile.value().types.size(), profile.value().guards.size(), facts.guards.numbers.size(),
+      facts.context_bits, static_cast<double>(facts.guards.hits_per_mega_unit) / 1e6,
+      Percent(quality.right, quality.units),
       Percent(quality.held_out_right, quality.held_out_units),
       Percent(quality.ambiguous_hits, quality.hits), Percent(quality.dropped_hits, quality.hits));
   for (const auto& [what, row] : diagnostics.rows()) {
@@ -85,25 +87,15 @@ int LearnFrom(const std::string& folder, const std::string& path) {
   return 0;
 }
 
-// As a plan takes them.
-std::vector<Guard> GuardsWithin(const Profile& profile, double hits_per_unit) {
-  std::vector<Guard> guards;
-  double hits = 0;
-  for (const Guard& guard : profile.guards) {
-    const double more = static_cast<double>(guard.hits_per_mega_unit) / 1e6;
-    if (!guard.boundary && hits + more > hits_per_unit) continue;
-    hits += more;
-    guards.push_back(guard);
-  }
-  return guards;
-}
-
 int JudgeOn(const std::string& path, const std::string& folder, double hits_per_unit) {
   auto profile = ReadProfile(path);
   if (!profile.ok()) return Fail(profile.error());
   Diagnostics diagnostics;
-  const auto judged = JudgeUnseenLoad(profile.value(), GuardsWithin(profile.value(), hits_per_unit),
-                                      folder, {}, diagnostics);
+  const AffordableGuards guards = ChooseAffordable(
+      profile.value(),
+      {.max_hits_per_mega_unit = static_cast<uint64_t>(std::min(hits_per_unit, 1e9) * 1e6)});
+  const auto judged =
+      JudgeUnseenLoad(profile.value(), GuardsOf(profile.value(), guards), folder, {}, diagnostics);
   if (!judged.ok()) return Fail(judged.error());
   const UnseenLoad& load = judged.value();
   const uint64_t typed = load.units - load.unlike;

@@ -49,6 +49,7 @@ void WriteTypes(const Profile& profile, JsonWriter& json) {
 }
 
 void WriteGuards(const Profile& profile, const guard::PlanFacts& plan, JsonWriter& json) {
+  const std::vector<uint32_t>& taken = plan.guards.numbers;
   json.Key("guards").BeginArray();
   for (size_t i = 0; i < profile.guards.size(); ++i) {
     const guard::Guard& one = profile.guards[i];
@@ -56,7 +57,8 @@ void WriteGuards(const Profile& profile, const guard::PlanFacts& plan, JsonWrite
     json.Field("function", FunctionName(profile, one.function));
     json.Field("hits_per_unit", static_cast<double>(one.hits_per_mega_unit) / 1e6);
     json.Field("bits_gained", static_cast<double>(one.gain_microbits) / 1e6);
-    json.Field("contexts", one.contexts.size()).Field("in_budget", i < plan.guards);
+    json.Field("contexts", one.contexts.size());
+    json.Field("in_budget", std::binary_search(taken.begin(), taken.end(), i));
     json.EndObject();
   }
   json.EndArray();
@@ -64,9 +66,10 @@ void WriteGuards(const Profile& profile, const guard::PlanFacts& plan, JsonWrite
 
 void WritePlanFacts(const guard::PlanFacts& plan, JsonWriter& json) {
   json.Key("plan").BeginObject();
-  json.Field("guards", plan.guards).Field("functions", plan.functions);
+  json.Field("guards", plan.guards.numbers.size()).Field("functions", plan.functions);
   json.Field("contexts", plan.context_bits);
-  json.Field("hits_per_unit", static_cast<double>(plan.hits_per_mega_unit) / 1e6);
+  json.Field("hits_per_unit", static_cast<double>(plan.guards.hits_per_mega_unit) / 1e6);
+  json.Field("units", plan.guards.units).Field("told_right", plan.guards.right);
   json.Field("unit_ns", plan.unit_ns).Field("unit_ns_measured", plan.unit_ns_measured);
   json.Field("cost_share", static_cast<double>(plan.cost_ppm) / 1e6);
   json.Field("unit_cost_share", static_cast<double>(plan.unit_cost_ppm) / 1e6);

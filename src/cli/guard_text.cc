@@ -256,18 +256,19 @@ std::string GuardsText(const Profile& profile, const guard::PlanFacts& plan,
       .Column("bits gained", kGuardRight)
       .Column("contexts", kGuardRight)
       .Column("function", Table::Align::kLeft, true);
-  const size_t all = std::min<size_t>(plan.guards, profile.guards.size());
-  const size_t shown = std::min(all, view.top);
+  const std::vector<uint32_t>& taken = plan.guards.numbers;
+  const size_t shown = std::min(taken.size(), view.top);
   for (size_t i = 0; i < shown; ++i) {
-    const guard::Guard& one = profile.guards[i];
-    table.Row({std::to_string(i), PerUnit(one.hits_per_mega_unit), PerUnit(one.gain_microbits),
-               FormatCount(one.contexts.size()),
+    const guard::Guard& one = profile.guards[taken[i]];
+    table.Row({std::to_string(taken[i]), PerUnit(one.hits_per_mega_unit),
+               PerUnit(one.gain_microbits), FormatCount(one.contexts.size()),
                report::PlainText(FunctionName(profile, one.function))});
   }
   std::string text = report::Heading("guards within the budget", output.color()) +
                      table.ToText(output.width(), output.color());
-  if (shown < all) {
-    text += report::Note("and " + std::to_string(all - shown) + " more (--top)", output.color());
+  if (shown < taken.size()) {
+    text += report::Note("and " + std::to_string(taken.size() - shown) + " more (--top)",
+                         output.color());
   }
   return text;
 }
@@ -302,10 +303,12 @@ std::string GuardProfileText(const Profile& profile, const std::string& path,
       {"samples", FormatCount(CalibratedSamples(profile))},
       {"types told right", share(quality.right, quality.units) + " of the training's units, " +
                                share(quality.held_out_right, quality.held_out_units) +
-                               " of a held-out half"},
-      {"guards", FormatCount(plan.guards) + " of " + FormatCount(profile.guards.size()) + ", " +
-                     FormatCount(plan.functions) + " functions patched"},
-      {"hits per unit", PerUnit(plan.hits_per_mega_unit) + ", expected cost " +
+                               " of a held-out half; within the budget " +
+                               share(plan.guards.right, plan.guards.units)},
+      {"guards", FormatCount(plan.guards.numbers.size()) + " of " +
+                     FormatCount(profile.guards.size()) + ", " + FormatCount(plan.functions) +
+                     " functions patched"},
+      {"hits per unit", PerUnit(plan.guards.hits_per_mega_unit) + ", expected cost " +
                             PpmText(plan.cost_ppm) + " of " + GuardDuration(plan.unit_ns) +
                             (plan.unit_ns_measured ? "" : " (estimated)") + ", " +
                             PpmText(plan.unit_cost_ppm) + " without any guard"},

@@ -270,7 +270,8 @@ Status WatchProcess(const Watched& watched, int64_t pid, uint32_t attempt) {
     desk.Take(of, samples);
   };
   watched.output.Note("watching process " + std::to_string(pid) + ": " +
-                      FormatCount(session.facts.guards) + " guards, expected to cost " +
+                      FormatCount(session.facts.guards.numbers.size()) +
+                      " guards, expected to cost " +
                       FormatShare(static_cast<int64_t>(session.facts.cost_ppm), 1'000'000) +
                       "; inbox: " + watched.folder.InboxFile());
   WatchCosts costs(settings, session.facts.cost_ppm, recorder ? &*recorder : nullptr,

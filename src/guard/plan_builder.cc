@@ -103,8 +103,13 @@ uint64_t CostPpm(uint64_t per_mega_unit, uint64_t unit_ns, uint64_t cost_ps) {
   return static_cast<uint64_t>(WideSum{per_mega_unit} * cost_ps / 1000 / unit_ns);
 }
 
-// The first guards that the budget pays for. A dear one in between is left out,
-// not the end: cheaper ones may follow.
+// How many hits a budget pays for.
+uint64_t MaxHits(uint64_t budget_ppm, uint64_t unit_ns, uint64_t cost_ps) {
+  if (unit_ns == 0 || cost_ps == 0) return UINT64_MAX;
+  const WideSum hits = (WideSum{budget_ppm} + 1) * 1000 * unit_ns / cost_ps;
+  return hits > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(hits);
+}
+
 std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options,
                               PlanFacts& facts) {
   facts.unit_ns = MeanUnitNs(profile, facts.unit_ns_measured);
@@ -112,22 +117,12 @@ std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options
   // Without any guard a unit has no type: they always get half of the budget.
   const uint64_t rest_ppm = options.budget_ppm - std::min(options.budget_ppm, facts.unit_cost_ppm);
   const uint64_t budget_ppm = std::max(rest_ppm, options.budget_ppm / 2);
-  std::vector<Guard> kept;
-  size_t bits = 0;
-  for (const Guard& guard : profile.guards) {
-    if (kept.size() >= options.max_guards) break;
-    const uint64_t hits = facts.hits_per_mega_unit + guard.hits_per_mega_unit;
-    const bool affordable = CostPpm(hits, facts.unit_ns, options.hit_cost_ps) <= budget_ppm;
-    if (!guard.boundary && !affordable) continue;
-    if (bits + guard.contexts.size() > wire::kContextWords * 64) continue;
-    bits += guard.contexts.size();
-    facts.hits_per_mega_unit = hits;
-    kept.push_back(guard);
-  }
-  facts.guards = static_cast<uint32_t>(kept.size());
-  facts.cost_ppm =
-      facts.unit_cost_ppm + CostPpm(facts.hits_per_mega_unit, facts.unit_ns, options.hit_cost_ps);
-  return kept;
+  facts.guards = ChooseAffordable(
+      profile, {.max_hits_per_mega_unit = MaxHits(budget_ppm, facts.unit_ns, options.hit_cost_ps),
+                .max_guards = options.max_guards});
+  facts.cost_ppm = facts.unit_cost_ppm +
+                   CostPpm(facts.guards.hits_per_mega_unit, facts.unit_ns, options.hit_cost_ps);
+  return GuardsOf(profile, facts.guards);
 }
 
 struct Boundaries {

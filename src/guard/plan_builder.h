@@ -2,16 +2,17 @@
 //
 // BuildPlan: the bytes of plan.N (runtime/wire.h) for a mode. kTrain and kOff
 // need no profile (TrainPlan). kCalibrate and kGuard patch the boundaries of
-// sub-units and as many of the profile's guards, best first, as the budget
-// allows: expected hits per unit x cost of a hit <= share of the mean unit's time
-// (measured in calibration; before that estimated from training). Types are in
-// the profile's order, so that a plan's type numbers are the profile's.
+// sub-units and as many of the profile's guards as the budget
+// allows (affordable_guards.h): expected hits per unit x cost of a hit <= share of the mean unit's
+// time (measured in calibration; before that estimated from training). Types are in the profile's
+// order, so that a plan's type numbers are the profile's.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "guard/affordable_guards.h"
 #include "guard/profile.h"
 #include "guard/runtime/wire.h"
 
@@ -45,10 +46,9 @@ struct PlanOptions {
 
 // What a plan patches and what that is expected to cost.
 struct PlanFacts {
-  uint32_t guards = 0;     // of the profile's, the first ones
+  AffordableGuards guards;
   uint32_t functions = 0;  // patched, boundaries included
   uint32_t context_bits = 0;
-  uint64_t hits_per_mega_unit = 0;
   uint64_t unit_ns = 0;  // CPU time of a unit; its mean time if that is not known
   bool unit_ns_measured = false;
   uint64_t cost_ppm = 0;       // of that

@@ -136,13 +136,13 @@ TEST(BuildPlan, KeepsTheBudgetButNeverDropsABoundary) {
   EXPECT_FALSE(wide.unit_ns_measured);
   EXPECT_GT(wide.unit_ns, 0U);
   EXPECT_EQ(narrow.functions, 1U);
-  EXPECT_LT(narrow.guards, wide.guards);
-  EXPECT_EQ(wide.guards, profile.guards.size());
+  EXPECT_LT(narrow.guards.numbers.size(), wide.guards.numbers.size());
+  EXPECT_EQ(wide.guards.numbers.size(), profile.guards.size());
   PlanFacts some;
   const uint64_t middle = (narrow.cost_ppm + wide.cost_ppm) / 2;
   BuildPlan(profile, wire::Mode::kCalibrate, {.budget_ppm = middle}, &some);
   EXPECT_LE(some.cost_ppm, middle);
-  EXPECT_GE(some.guards, narrow.guards);
+  EXPECT_GE(some.guards.numbers.size(), narrow.guards.numbers.size());
 }
 
 TEST(BuildPlan, TheUnitsOwnCostIsPartOfTheBudgetAndGuardsKeepHalfOfIt) {
@@ -155,13 +155,13 @@ TEST(BuildPlan, TheUnitsOwnCostIsPartOfTheBudgetAndGuardsKeepHalfOfIt) {
   EXPECT_EQ(facts.unit_ns, 1'000'000U) << "CPU time of the program for each unit";
   EXPECT_EQ(facts.unit_cost_ppm, 4000U);
   EXPECT_GE(facts.cost_ppm, facts.unit_cost_ppm);
-  EXPECT_EQ(facts.guards, profile.guards.size());
+  EXPECT_EQ(facts.guards.numbers.size(), profile.guards.size());
   // Half of the budget is left to guards, whatever a unit costs.
   const uint64_t budget_ppm = 2 * (facts.cost_ppm - facts.unit_cost_ppm);
   PlanFacts dear;
   BuildPlan(profile, wire::Mode::kGuard,
             {.budget_ppm = budget_ppm, .hit_cost_ps = 1000, .unit_cost_ps = 4'000'000}, &dear);
-  EXPECT_EQ(dear.guards, profile.guards.size());
+  EXPECT_EQ(dear.guards.numbers.size(), profile.guards.size());
   EXPECT_GT(dear.cost_ppm, budget_ppm);
 }
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/affordable_guards.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "guard/context_bits.h"
+#include "guard/guard_choice.h"
+#include "guard/random_profile.h"
+#include "guard/type_judgement.h"
+#include "guard/unit_types.h"
+
+namespace culprit::guard {
+namespace {
+
+// Function 0 tells the rare type 2, function 1 the two common ones, each with a context of
+// its own; function 2 cuts sub-units.
+Profile ADearGuardBehindACheapOne() {
+  Profile profile;
+  profile.modules = {{"ab01", "/bin/program"}};
+  for (uint32_t i = 0; i < 3; ++i) {
+    profile.functions.push_back({0, 0x1000 + i * 0x100ULL, {}});
+    profile.paths.push_back({kNoIndex, i});
+    profile.places.push_back({i, 64});
+  }
+  profile.loops.resize(1);
+  const auto add = [&](uint32_t type, std::vector<uint32_t> places, uint64_t units) {
+    UnitShape shape{.type = type, .places = std::move(places)};
+    shape.hits.assign(shape.places.size(), units);
+    shape.units[0] = units;
+    profile.shapes.push_back(shape);
+    profile.types.push_back({.units = units});
+  };
+  add(0, {1}, 400);
+  add(1, {}, 500);
+  add(2, {0, 1}, 100);
+  profile.guards = {
+      {.function = 2, .boundary = true, .hits_per_mega_unit = 1'000'000},
+      {.function = 0, .contexts = {{64}}, .hits_per_mega_unit = 100'000},
+      {.function = 1, .contexts = {{64}}, .hits_per_mega_unit = 500'000},
+  };
+  return profile;
+}
+
+std::vector<uint32_t> TakenFor(const Profile& profile, uint64_t hits_per_mega_unit) {
+  return ChooseAffordable(profile, {.max_hits_per_mega_unit = hits_per_mega_unit}).numbers;
+}
+
+TEST(AffordableGuards, AGuardThatTellsMoreIsTakenInPlaceOfOneBeforeIt) {
+  const Profile profile = ADearGuardBehindACheapOne();
+  using Numbers = std::vector<uint32_t>;
+  // What cuts sub-units is taken whatever it costs.
+  EXPECT_EQ(TakenFor(profile, 0), Numbers({0}));
+  EXPECT_EQ(TakenFor(profile, 1'100'000), Numbers({0, 1}));
+  EXPECT_EQ(TakenFor(profile, 1'500'000), Numbers({0, 2}));
+  EXPECT_EQ(TakenFor(profile, 1'600'000), Numbers({0, 1, 2}));
+  EXPECT_EQ(TakenFor(profile, UINT64_MAX), Numbers({0, 1, 2}));
+  const AffordableGuards some = ChooseAffordable(profile, {.max_hits_per_mega_unit = 1'500'000});
+  EXPECT_EQ(some.hits_per_mega_unit, 1'500'000U);
+  EXPECT_EQ(some.units, 1000U);
+  EXPECT_EQ(some.right, 900U);
+}
+
+// Against taking them in order, as far as they fit.
+TEST(AffordableGuards, AreWithinTheirBudgetAndTellNoLessThanTheFirstOnes) {
+  uint64_t better = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Profile profile = RandomProfile(seed, {.functions = 60, .paths = 80, .shapes = 20});
+    FindUnitTypes({.cut_ppm = 300'000}, profile);
+    ChooseGuards({}, profile);
+    uint64_t all_hits = 0;
+    for (const Guard& guard : profile.guards) all_hits += guard.hits_per_mega_unit;
+    for (const uint64_t share : {0, 1, 2, 4, 6}) {
+      const uint64_t limit = all_hits * share / 8;
+      std::vector<Guard> in_order;
+      uint64_t least = 0;
+      uint64_t hits = 0;
+      for (const Guard& guard : profile.guards) {
+        if (guard.boundary) least += guard.hits_per_mega_unit;
+        if (!guard.boundary && hits + guard.hits_per_mega_unit > limit) continue;
+        hits += guard.hits_per_mega_unit;
+        in_order.push_back(guard);
+      }
+      const AffordableGuards chosen = ChooseAffordable(profile, {.max_hits_per_mega_unit = limit});
+      EXPECT_LE(chosen.hits_per_mega_unit, std::max(limit, least));
+      const Judgement first = Judge(profile, in_order, kBothHalves, kBothHalves);
+      EXPECT_EQ(Judge(profile, GuardsOf(profile, chosen), kBothHalves, kBothHalves).right,
+                chosen.right);
+      EXPECT_EQ(first.units, chosen.units);
+      EXPECT_GE(chosen.right, first.right) << "seed " << seed << " share " << share;
+      if (chosen.right > first.right) ++better;
+    }
+  }
+  EXPECT_GT(better, 0U);
+}
+
+}  // namespace
+}  // namespace culprit::guard
