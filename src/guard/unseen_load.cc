@@ -117,8 +117,8 @@ std::vector<uint32_t> OwnPaths(const Profile& profile, const Profile& seen,
   return numbers;
 }
 
-// The type that a path set is most like. Asked of all sets at once: O(how many sets of the
-// loop and kind each of its paths is in).
+// The type that a path set is most like. Asked of all sets of a loop and kind at once: O(for
+// each of its paths, how many sets have it, or have it not, whichever are fewer).
 class TypeByPaths {
  public:
   explicit TypeByPaths(const Profile& profile) {
@@ -133,6 +133,7 @@ class TypeByPaths {
       for (const uint32_t path : paths) group.with[path].push_back(number);
       group.sets.push_back({shape.type, paths.size()});
     }
+    for (auto& [key, group] : groups_) TurnCommonPaths(group);
   }
   struct Found {
     uint32_t type = kNoIndex;
@@ -156,21 +157,44 @@ class TypeByPaths {
   };
   struct Group {
     std::vector<KnownSet> sets;
-    std::unordered_map<uint32_t, std::vector<uint32_t>> with;  // by path: numbers of sets
+    std::unordered_map<uint32_t, std::vector<uint32_t>> with;     // by path: numbers of sets
+    std::unordered_map<uint32_t, std::vector<uint32_t>> without;  // of paths that most sets have
   };
 
-  static Found NearestOf(const Group& group, const PathNumbers& paths) {
-    std::vector<uint64_t> shared(group.sets.size());
-    for (const uint32_t path : paths) {
-      const auto with = group.with.find(path);
-      if (with == group.with.end()) continue;
-      for (const uint32_t number : with->second) ++shared[number];
+  static void TurnCommonPaths(Group& group) {
+    for (auto row = group.with.begin(); row != group.with.end();) {
+      const std::vector<uint32_t>& with = row->second;  // ascending
+      if (with.size() * 2 <= group.sets.size()) {
+        ++row;
+        continue;
+      }
+      std::vector<uint32_t>& without = group.without[row->first];
+      for (uint32_t number = 0, next = 0; number < group.sets.size(); ++number) {
+        const bool has = next < with.size() && with[next] == number;
+        if (has) ++next;
+        if (!has) without.push_back(number);
+      }
+      row = group.with.erase(row);
     }
+  }
+
+  static Found NearestOf(const Group& group, const PathNumbers& paths) {
+    std::vector<uint32_t> shared(group.sets.size());
+    uint32_t common = 0;
+    for (const uint32_t path : paths) {
+      if (const auto with = group.with.find(path); with != group.with.end()) {
+        for (const uint32_t number : with->second) ++shared[number];
+      } else if (const auto without = group.without.find(path); without != group.without.end()) {
+        ++common;
+        for (const uint32_t number : without->second) --shared[number];
+      }
+    }
+    for (uint32_t& count : shared) count += common;
     std::map<uint32_t, std::pair<uint64_t, uint64_t>> of_types;  // sum of similarities, sets
     for (size_t i = 0; i < shared.size(); ++i) {
       const uint64_t united = group.sets[i].paths + paths.size() - shared[i];
       auto& [sum, sets] = of_types[group.sets[i].type];
-      sum += united == 0 ? 1'000'000 : shared[i] * 1'000'000 / united;
+      sum += united == 0 ? 1'000'000 : uint64_t{shared[i]} * 1'000'000 / united;
       ++sets;
     }
     Found best;
