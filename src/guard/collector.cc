@@ -25,12 +25,6 @@ constexpr uint64_t kHalfPpm = 500'000;
 // The units of an output that trickles are so many times shorter than the loop's work.
 constexpr uint64_t kShorterThanUsual = 3;
 
-uint64_t ThreadCpuNs() {
-  timespec used = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<uint64_t>(used.tv_sec) * kNsPerSecond + static_cast<uint64_t>(used.tv_nsec);
-}
-
 // Empty if it ended.
 std::shared_ptr<const ProcessImage> ReadImage(int64_t pid) {
   auto image = ProcessImage::Read(pid);
@@ -104,6 +98,17 @@ void Collector::FindProcesses() {
 
 void Collector::Poll(const CollectorSink& sink) {
   const uint64_t now_ns = GuardClockNs();
+  if (options_.watch && now_ns - whole_round_ns_ < options_.whole_round_ns) {
+    for (auto& [pid, member] : members_) LookAtUnits(member, now_ns);
+  } else {
+    whole_round_ns_ = now_ns;
+    WholeRound(sink, now_ns);
+  }
+  Send(options_.wait_for_names ? namer_.TakeAll() : namer_.Take(), sink);
+  if (KeepPace() && options_.watch) LookForSpins();
+}
+
+void Collector::WholeRound(const CollectorSink& sink, uint64_t now_ns) {
   session_.Beat(now_ns);
   if (rounds_ < kFirstRounds || rounds_ % kFindEveryRounds == 0) FindProcesses();
   ++rounds_;
@@ -112,7 +117,6 @@ void Collector::Poll(const CollectorSink& sink) {
     if (!PollMember(member, sink, now_ns)) ended.push_back(pid);
   }
   for (const int64_t pid : ended) Retire(pid);
-  if (KeepPace() && options_.watch) LookForSpins(sink);
 }
 
 bool Collector::KeepPace() {
@@ -129,11 +133,13 @@ bool Collector::KeepPace() {
     program_cpus_ = static_cast<double>(used_ns) / static_cast<double>(now_ns - clocks_read_ns_);
     clocks_read_ns_ = now_ns;
   }
-  pause_ns_ = pace_.Next(now_ns, ThreadCpuNs(), naming_cpu_ns_, program_cpus_);
+  const uint64_t naming_ns = namer_.cpu_ns();
+  pause_ns_ =
+      pace_.Next(now_ns, ThreadCpuNs() + naming_ns, naming_ns + sending_cpu_ns_, program_cpus_);
   return read_clocks;
 }
 
-void Collector::LookForSpins(const CollectorSink& sink) {
+void Collector::LookForSpins() {
   // Who took less since the last look has no thread that never sleeps.
   constexpr uint64_t kLeastCpuNs = kReadClocksNs / 8;
   for (auto& [pid, member] : members_) {
@@ -142,7 +148,7 @@ void Collector::LookForSpins(const CollectorSink& sink) {
     std::set<int64_t> threads;
     for (const ThreadUnits& thread : member.process->UnitsByThread()) {
       threads.insert(thread.tid);
-      LookForSpin(member, thread, now_ns, sink);
+      LookForSpin(member, thread, now_ns);
     }
     spins_.KeepOnly(pid, threads);
     std::erase_if(member.spin_looks,
@@ -150,8 +156,7 @@ void Collector::LookForSpins(const CollectorSink& sink) {
   }
 }
 
-void Collector::LookForSpin(Member& member, const ThreadUnits& thread, uint64_t now_ns,
-                            const CollectorSink& sink) {
+void Collector::LookForSpin(Member& member, const ThreadUnits& thread, uint64_t now_ns) {
   const int64_t pid = member.process->pid();
   std::optional<Spin> spin;
   if (spins_.IsFast(pid, thread, now_ns)) {
@@ -166,7 +171,7 @@ void Collector::LookForSpin(Member& member, const ThreadUnits& thread, uint64_t 
       looks.push_back({.time_ns = now_ns, .stack = std::move(stack).value()});
     }
   }
-  if (spin) Send(MakeReport(member, *spin), sink);
+  if (spin) namer_.Add(MakeReport(member, *spin));
   if (!suspect) member.spin_looks.erase(thread.tid);
 }
 
@@ -178,7 +183,9 @@ void Collector::Renew(Member& member) {
 void Collector::Finish(const CollectorSink& sink) {
   FindProcesses();
   for (auto& [pid, member] : members_) member.idle_rounds = 0;  // all are looked at fully
+  whole_round_ns_ = 0;
   Poll(sink);
+  Send(namer_.TakeAll(), sink);
 }
 
 // A server that forks for every client would fill the memory with their files.
@@ -192,11 +199,15 @@ void Collector::Retire(int64_t pid) {
   unlink(session_.FilePath("ring", pid).c_str());
 }
 
+void Collector::LookAtUnits(Member& member, uint64_t now_ns) {
+  for (const HungUnit& hung : watch_.Round(*member.process, *member.image, now_ns)) {
+    namer_.Add(MakeReport(member, hung));
+  }
+}
+
 bool Collector::PollMember(Member& member, const CollectorSink& sink, uint64_t now_ns) {
   if (options_.watch) {
-    for (const HungUnit& hung : watch_.Round(*member.process, *member.image, now_ns)) {
-      Send(MakeReport(member, hung), sink);
-    }
+    LookAtUnits(member, now_ns);
     member.idle_rounds = member.process->idle() ? member.idle_rounds + 1 : 0;
   }
   // Rings are written by units, and who has none has time. Who is in the midst of one, at
@@ -215,7 +226,7 @@ void Collector::TakeRing(Member& member, const CollectorSink& sink, uint64_t now
   RingSink ring;
   ring.violation = [&](const wire::Violation& violation) {
     if ((violation.flags & wire::Violation::kStillRunning) == 0) {
-      Take(member, WithStack(member, violation), sink);
+      Take(member, WithStack(member, violation));
     } else {
       RunningUnit unit;
       unit.violation = violation;
@@ -230,13 +241,13 @@ void Collector::TakeRing(Member& member, const CollectorSink& sink, uint64_t now
   };
   ring.modules_changed = [&] { Renew(member); };
   member.process->Drain(ring);
-  if (!member.running.empty()) SettleRunning(member, sink, now_ns);
+  if (!member.running.empty()) SettleRunning(member, now_ns);
 }
 
-void Collector::Take(Member& member, const wire::Violation& violation, const CollectorSink& sink) {
-  const UnitReport report = MakeReport(member, violation);
-  if (IsTold(report)) {
-    Send(report, sink);
+void Collector::Take(Member& member, const wire::Violation& violation) {
+  UnnamedReport report = MakeReport(member, violation);
+  if (IsTold(report.report)) {
+    namer_.Add(std::move(report));
   } else {
     ++past_.withdrawn;
   }
@@ -251,11 +262,11 @@ bool Collector::IsTold(const UnitReport& report) const {
   return unit_ns <= report.usual_ns / kShorterThanUsual;
 }
 
-void Collector::Send(const UnitReport& report, const CollectorSink& sink) {
+void Collector::Send(const std::vector<UnitReport>& reports, const CollectorSink& sink) {
   if (!sink.report) return;
   const uint64_t begin_ns = ThreadCpuNs();
-  sink.report(report);
-  naming_cpu_ns_ += ThreadCpuNs() - begin_ns;
+  for (const UnitReport& report : reports) sink.report(report);
+  sending_cpu_ns_ += ThreadCpuNs() - begin_ns;
 }
 
 // The end of a unit that a guard told of while it ran: with the stack of then.
@@ -277,7 +288,7 @@ wire::Violation Collector::WithStack(Member& member, const wire::Violation& end)
 
 // How long a unit takes that never comes to its end (its process is killed, it
 // leaves the loop) is seen from here, to a round.
-void Collector::SettleRunning(Member& member, const CollectorSink& sink, uint64_t now_ns) {
+void Collector::SettleRunning(Member& member, uint64_t now_ns) {
   // One that has just ended may have its record behind what was read of the ring.
   constexpr int kRoundsAfterEnd = 3;
   const int64_t pid = member.process->pid();
@@ -291,12 +302,12 @@ void Collector::SettleRunning(Member& member, const CollectorSink& sink, uint64_
       if (++unit.rounds_after_end < kRoundsAfterEnd && member.process->alive()) {
         running.push_back(unit);
       } else {
-        Take(member, unit.violation, sink);
+        Take(member, unit.violation);
       }
       continue;
     }
     if (!member.process->alive()) {
-      Take(member, unit.violation, sink);
+      Take(member, unit.violation);
       continue;
     }
     unit.rounds_after_end = 0;
@@ -331,26 +342,26 @@ void Collector::FillNearest(const OpenUnit& unit, UnitReport& report) const {
   }
 }
 
-SeenStack Collector::Named(Member& member, SeenStack::By by, const std::vector<uint64_t>& addresses,
-                           bool first_is_place) {
-  const uint64_t begin_ns = ThreadCpuNs();
-  const bool unknown = std::any_of(addresses.begin(), addresses.end(), [&](uint64_t address) {
-    return member.image->Find(address) == nullptr;
-  });
+// What is loaded by now is known better than what was, as long as the process lives.
+void Collector::AddStack(Member& member, UnnamedStack stack, UnnamedReport& report) {
+  const bool unknown =
+      std::any_of(stack.addresses.begin(), stack.addresses.end(),
+                  [&](uint64_t address) { return member.image->Find(address) == nullptr; });
   if (unknown) Renew(member);
-  SeenStack stack;
-  stack.by = by;
-  stack.frames = NameFrames(addresses, first_is_place, *member.image, symbolizer_);
-  naming_cpu_ns_ += ThreadCpuNs() - begin_ns;
-  return stack;
+  report.image = member.image;
+  report.stacks.push_back(std::move(stack));
 }
 
-void Collector::AddLooks(Member& member, const std::vector<UnitLook>& looks, UnitReport& report) {
+void Collector::AddLooks(Member& member, const std::vector<UnitLook>& looks,
+                         UnnamedReport& report) {
   for (const UnitLook& look : looks) {
-    SeenStack stack = Named(member, SeenStack::By::kLook, look.stack.addresses, true);
-    stack.running = look.stack.running;
-    stack.system_call = look.stack.system_call;
-    report.stacks.push_back(std::move(stack));
+    AddStack(member,
+             {.by = SeenStack::By::kLook,
+              .running = look.stack.running,
+              .system_call = look.stack.system_call,
+              .addresses = look.stack.addresses,
+              .first_is_place = true},
+             report);
   }
 }
 
@@ -366,9 +377,11 @@ UnitReport Collector::NewReport(const Member& member, int64_t tid, uint64_t begi
   return report;
 }
 
-UnitReport Collector::MakeReport(Member& member, const wire::Violation& violation) {
+UnnamedReport Collector::MakeReport(Member& member, const wire::Violation& violation) {
   using Flags = wire::Violation::Flags;
-  UnitReport report = NewReport(member, violation.tid, violation.begin_ns, violation.wall_ns);
+  UnnamedReport unnamed;
+  UnitReport& report = unnamed.report;
+  report = NewReport(member, violation.tid, violation.begin_ns, violation.wall_ns);
   const bool unknown = (violation.flags & Flags::kUnknownType) != 0;
   FillType(unknown ? wire::kUnknown : violation.type, violation.loop, report);
   if ((violation.flags & Flags::kIterationCheck) != 0) report.type_name = "[whole iteration]";
@@ -394,14 +407,15 @@ UnitReport Collector::MakeReport(Member& member, const wire::Violation& violatio
   // A stopped thread neither runs nor is ready: no more than its blocked time can
   // be our doing, however long we waited for a CPU ourselves.
   report.looked_ns = std::min(seen.held_ns, report.blocked_ns());
-  AddLooks(member, seen.looks, report);
+  AddLooks(member, seen.looks, unnamed);
   if (violation.frames > 0) {
     const bool at_end = (violation.flags & Flags::kStackFromSite) != 0;
-    report.stacks.push_back(Named(member, at_end ? SeenStack::By::kEnd : SeenStack::By::kGuard,
-                                  {violation.frame, violation.frame + violation.frames}, false));
+    AddStack(member,
+             {.by = at_end ? SeenStack::By::kEnd : SeenStack::By::kGuard,
+              .addresses = {violation.frame, violation.frame + violation.frames}},
+             unnamed);
   }
-  SortStacks(report.stacks);
-  return report;
+  return unnamed;
 }
 
 void Collector::FillTrickle(const wire::Violation& violation, UnitReport& report) const {
@@ -411,8 +425,10 @@ void Collector::FillTrickle(const wire::Violation& violation, UnitReport& report
   report.usual_ns = violation.loop < usual_ns_.size() ? usual_ns_[violation.loop] : 0;
 }
 
-UnitReport Collector::MakeReport(Member& member, const HungUnit& hung) {
-  UnitReport report = NewReport(member, hung.unit.tid, hung.unit.begin_ns, hung.unit.elapsed_ns);
+UnnamedReport Collector::MakeReport(Member& member, const HungUnit& hung) {
+  UnnamedReport unnamed;
+  UnitReport& report = unnamed.report;
+  report = NewReport(member, hung.unit.tid, hung.unit.begin_ns, hung.unit.elapsed_ns);
   report.state = UnitReport::State::kHangs;
   // What it has done so far tells its type, as far as anything does.
   const TypeGuess guess = GuessType(types_, hung.unit, min_similarity_ppm_);
@@ -423,18 +439,21 @@ UnitReport Collector::MakeReport(Member& member, const HungUnit& hung) {
   report.ready_ns = hung.unit.run_delay_ns;
   report.threshold_ns = guess.threshold_ns != 0 ? guess.threshold_ns : options_.hang.hang_ns;
   report.ready_events = hung.unit.ready;
-  AddLooks(member, hung.looks, report);
+  AddLooks(member, hung.looks, unnamed);
   for (const RunningUnit& unit : member.running) {
     if (!IsThatUnit(hung.unit, unit.first)) continue;
-    report.stacks.push_back(Named(member, SeenStack::By::kGuard,
-                                  {unit.first.frame, unit.first.frame + unit.first.frames}, false));
+    AddStack(member,
+             {.by = SeenStack::By::kGuard,
+              .addresses = {unit.first.frame, unit.first.frame + unit.first.frames}},
+             unnamed);
   }
-  SortStacks(report.stacks);
-  return report;
+  return unnamed;
 }
 
-UnitReport Collector::MakeReport(Member& member, const Spin& spin) {
-  UnitReport report = NewReport(member, spin.tid, spin.begin_ns, spin.wall_ns);
+UnnamedReport Collector::MakeReport(Member& member, const Spin& spin) {
+  UnnamedReport unnamed;
+  UnitReport& report = unnamed.report;
+  report = NewReport(member, spin.tid, spin.begin_ns, spin.wall_ns);
   report.state = UnitReport::State::kSpins;
   FillType(kSpinningType, spin.loop, report);
   report.ready_ns = std::min(spin.run_delay_ns, spin.wall_ns);
@@ -443,9 +462,8 @@ UnitReport Collector::MakeReport(Member& member, const Spin& spin) {
   report.threshold_ns = SpinWatch::kSpinNs;
   report.units = spin.units;
   report.usual_ns = spin.usual_ns;
-  AddLooks(member, member.spin_looks[spin.tid], report);
-  SortStacks(report.stacks);
-  return report;
+  AddLooks(member, member.spin_looks[spin.tid], unnamed);
+  return unnamed;
 }
 
 SessionTotals Collector::Totals() const {

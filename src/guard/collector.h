@@ -4,9 +4,10 @@
 // PauseNs() says, finds processes that joined (forked children too), takes what their
 // rings hold, looks at units that run too long and at loops that spin, and keeps the
 // session's beat. Reports
-// come out with names; samples as they are.
+// come out with names, as soon as they have them (report_namer.h); samples as they are.
 //
-// A round costs one system call a process that does nothing and three for one that does;
+// Units are looked at in every round, rings and processes in some: a round costs one system
+// call a process, a whole one three for a process that does something;
 // what all rounds cost is kept within a share (look_pace.h). The profile and the session
 // must outlive it. Slots and rings of processes that ended are removed.
 // One thread at a time, always the same (ptrace).
@@ -25,17 +26,19 @@
 #include "guard/look_pace.h"
 #include "guard/process_image.h"
 #include "guard/profile.h"
+#include "guard/report_namer.h"
 #include "guard/session_folder.h"
 #include "guard/spin_watch.h"
 #include "guard/unit_report.h"
 #include "guard/unit_watch.h"
-#include "symbol/symbolizer.h"
 
 namespace culprit::guard {
 
 struct CollectorOptions {
   bool watch = true;             // look at units that run too long, and at loops that spin
   uint64_t budget_ppm = 10'000;  // of the CPU time of the processes, for the rounds; 0: no bound
+  uint64_t whole_round_ns = 9'000'000;  // so much is at least between two whole rounds
+  bool wait_for_names = false;          // else a report may come some rounds later
   WatchOptions hang = {};
 };
 
@@ -102,53 +105,54 @@ class Collector {
     std::map<int64_t, std::vector<UnitLook>> spin_looks;  // by thread that may spin
   };
   void FindProcesses();
+  void WholeRound(const CollectorSink& sink, uint64_t now_ns);
+  void LookAtUnits(Member& member, uint64_t now_ns);
   // True: clocks were read.
   bool KeepPace();
-  void LookForSpins(const CollectorSink& sink);
-  void LookForSpin(Member& member, const ThreadUnits& thread, uint64_t now_ns,
-                   const CollectorSink& sink);
+  void LookForSpins();
+  void LookForSpin(Member& member, const ThreadUnits& thread, uint64_t now_ns);
   // Reads its image again; that of one that ended stays.
   static void Renew(Member& member);
   void Retire(int64_t pid);
-  void Take(Member& member, const wire::Violation& violation, const CollectorSink& sink);
-  void Send(const UnitReport& report, const CollectorSink& sink);
+  void Take(Member& member, const wire::Violation& violation);
+  void Send(const std::vector<UnitReport>& reports, const CollectorSink& sink);
   static wire::Violation WithStack(Member& member, const wire::Violation& end);
-  void SettleRunning(Member& member, const CollectorSink& sink, uint64_t now_ns);
+  void SettleRunning(Member& member, uint64_t now_ns);
   // False: it ended.
   bool PollMember(Member& member, const CollectorSink& sink, uint64_t now_ns);
   void TakeRing(Member& member, const CollectorSink& sink, uint64_t now_ns);
   // With what every report has: who, when, how long.
   static UnitReport NewReport(const Member& member, int64_t tid, uint64_t begin_ns,
                               uint64_t wall_ns);
-  UnitReport MakeReport(Member& member, const wire::Violation& violation);
-  UnitReport MakeReport(Member& member, const HungUnit& hung);
-  UnitReport MakeReport(Member& member, const Spin& spin);
+  UnnamedReport MakeReport(Member& member, const wire::Violation& violation);
+  UnnamedReport MakeReport(Member& member, const HungUnit& hung);
+  UnnamedReport MakeReport(Member& member, const Spin& spin);
   void FillTrickle(const wire::Violation& violation, UnitReport& report) const;
   bool IsTold(const UnitReport& report) const;
   void FillType(uint32_t type, uint32_t loop, UnitReport& report) const;
   // What an unknown unit is most like.
   void FillNearest(const OpenUnit& unit, UnitReport& report) const;
-  SeenStack Named(Member& member, SeenStack::By by, const std::vector<uint64_t>& addresses,
-                  bool first_is_place);
-  void AddLooks(Member& member, const std::vector<UnitLook>& looks, UnitReport& report);
+  static void AddStack(Member& member, UnnamedStack stack, UnnamedReport& report);
+  static void AddLooks(Member& member, const std::vector<UnitLook>& looks, UnnamedReport& report);
 
   SessionFolder& session_;
   const Profile* profile_ = nullptr;
   std::vector<wire::PlanType> types_;
   uint32_t min_similarity_ppm_ = 0;
   CollectorOptions options_;
-  symbol::Symbolizer symbolizer_;
   UnitWatch watch_;
   SpinWatch spins_;
   std::vector<uint64_t> usual_ns_;     // by loop: half of its time goes into longer units
   std::map<int64_t, Member> members_;  // those that live
   SessionTotals past_;                 // of those that ended
-  uint64_t rounds_ = 0;
+  uint64_t rounds_ = 0;                // whole ones
+  uint64_t whole_round_ns_ = 0;
   LookPace pace_;
   uint64_t pause_ns_ = LookPace::kUsualNs;
   uint64_t clocks_read_ns_ = 0;
-  double program_cpus_ = 0;     // between the last two readings
-  uint64_t naming_cpu_ns_ = 0;  // and for handing reports on
+  double program_cpus_ = 0;  // between the last two readings
+  ReportNamer namer_;
+  uint64_t sending_cpu_ns_ = 0;  // for handing reports on
 };
 
 }  // namespace culprit::guard

@@ -131,6 +131,8 @@ class Collected {
   static CollectorOptions Options(uint64_t hang_ns) {
     CollectorOptions options;
     options.hang.hang_ns = hang_ns;
+    options.whole_round_ns = 0;
+    options.wait_for_names = true;
     return options;
   }
 
@@ -351,7 +353,7 @@ TEST(Collector, FindsAProcessThatCameAndWentBetweenTwoRounds) {
   const TestFolder folder;
   auto session = NewSession(folder);
   ASSERT_TRUE(session.ok());
-  Collector collector(session.value(), {});
+  Collector collector(session.value(), {.whole_round_ns = 0});
   for (int i = 0; i < 101; ++i) collector.Poll({});
   Hanging hanging;
   FakeRuntime runtime(session.value().path(), hanging.pid());
@@ -366,7 +368,7 @@ TEST(Collector, FindsProcessesThatJoinAndForgetsThoseThatEnd) {
   const TestFolder folder;
   auto session = NewSession(folder);
   ASSERT_TRUE(session.ok());
-  Collector collector(session.value(), {});
+  Collector collector(session.value(), {.whole_round_ns = 0});
   Hanging hanging;
   FakeRuntime runtime(session.value().path(), hanging.pid());
   runtime.SetHeader(offsetof(wire::SlotsHeader, units), uint64_t{42});

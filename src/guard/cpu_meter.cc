@@ -17,6 +17,12 @@ uint64_t ProcessCpuNs(int64_t pid) {
   return static_cast<uint64_t>(used.tv_sec) * kNsPerSecond + static_cast<uint64_t>(used.tv_nsec);
 }
 
+uint64_t ThreadCpuNs() {
+  timespec used = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<uint64_t>(used.tv_sec) * kNsPerSecond + static_cast<uint64_t>(used.tv_nsec);
+}
+
 void CpuMeter::Look(const std::vector<int64_t>& pids) {
   for (const int64_t pid : pids) {
     const uint64_t cpu_ns = ProcessCpuNs(pid);

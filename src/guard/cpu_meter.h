@@ -13,6 +13,8 @@ namespace culprit::guard {
 
 // Of all threads, those that ended included; 0: the process ended.
 uint64_t ProcessCpuNs(int64_t pid);
+// Of the calling thread.
+uint64_t ThreadCpuNs();
 
 class CpuMeter {
  public:

@@ -18,8 +18,8 @@ namespace culprit::guard {
 
 class LookPace {
  public:
-  static constexpr uint64_t kShortestNs = 4'000'000;
-  static constexpr uint64_t kUsualNs = 10'000'000;
+  static constexpr uint64_t kShortestNs = 3'000'000;
+  static constexpr uint64_t kUsualNs = 5'000'000;
   static constexpr uint64_t kLongestNs = 100'000'000;
   static constexpr uint64_t kMostSavedNs = 20'000'000;
   static constexpr uint64_t kMostOwedNs = 5'000'000;
