@@ -120,8 +120,8 @@ TEST(RecordProgram, KilledWhereLittleHappensItLeavesNearlyAll) {
   SKIP_IF_IT_CANNOT_RECORD();
   const TestFolder folder;
   const std::string path = folder / "t.ctrace";
-  const pid_t recorder = StartRecorder({"record", "-o", path, "--budget", "0", "--", "sh", "-c",
-                                        "while :; do sleep 0.1; done"});
+  const pid_t recorder = StartRecorder(
+      {"record", "-o", path, "--budget", "0", "--", "sh", "-c", "while :; do sleep 0.1; done"});
   // Something, and twice more than before.
   uintmax_t size = 0;
   for (int turn = 0; turn < 3; ++turn) size = AwaitSize(path, size);
