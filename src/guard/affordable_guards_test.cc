@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "guard/context_bits.h"
+#include "guard/flat_profile.h"
 #include "guard/guard_choice.h"
 #include "guard/random_profile.h"
 #include "guard/type_judgement.h"
@@ -17,24 +18,11 @@ namespace {
 // Function 0 tells the rare type 2, function 1 the two common ones, each with a context of
 // its own; function 2 cuts sub-units.
 Profile ADearGuardBehindACheapOne() {
-  Profile profile;
-  profile.modules = {{"ab01", "/bin/program"}};
-  for (uint32_t i = 0; i < 3; ++i) {
-    profile.functions.push_back({0, 0x1000 + i * 0x100ULL, {}});
-    profile.paths.push_back({kNoIndex, i});
-    profile.places.push_back({i, 64});
-  }
-  profile.loops.resize(1);
-  const auto add = [&](uint32_t type, std::vector<uint32_t> places, uint64_t units) {
-    UnitShape shape{.type = type, .places = std::move(places)};
-    shape.hits.assign(shape.places.size(), units);
-    shape.units[0] = units;
-    profile.shapes.push_back(shape);
-    profile.types.push_back({.units = units});
-  };
-  add(0, {1}, 400);
-  add(1, {}, 500);
-  add(2, {0, 1}, 100);
+  Profile profile = FlatProfile(3);
+  AddShape(profile, 0, {1}, 400);
+  AddShape(profile, 1, {}, 500);
+  AddShape(profile, 2, {0, 1}, 100);
+  profile.types = {{.units = 400}, {.units = 500}, {.units = 100}};
   profile.guards = {
       {.function = 2, .boundary = true, .hits_per_mega_unit = 1'000'000},
       {.function = 0, .contexts = {{64}}, .hits_per_mega_unit = 100'000},

@@ -7,8 +7,8 @@
 // the cost exceeds the widest budget; then drops contexts that mislead
 // (misleading_contexts.h) and adds functions that set right what the nearest type
 // gets wrong, and, as far as limits allow, functions that tell once more what is
-// told already (steady_contexts.h): a plan takes them if its budget has room. A plan takes the
-// first so many. Contexts that all units of a loop and kind have, or none, are not kept.
+// told already (steady_contexts.h). Which of them a plan takes is its budget's to say
+// (affordable_guards.h). Contexts that all units of a loop and kind have, or none, are not kept.
 //
 // Exact integers in microbits by a table of logarithms: the same on every
 // machine. O(chosen x entries of all shapes).

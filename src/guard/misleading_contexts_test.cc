@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "guard/context_bits.h"
+#include "guard/flat_profile.h"
 #include "guard/guard_choice.h"
 #include "guard/random_profile.h"
 #include "guard/unit_types.h"
@@ -14,23 +15,10 @@ namespace {
 // Functions A (of type X and Z) and N, which a fifth of X's units enter; the one
 // unit of Z entered both.
 TEST(MisleadingContexts, WhatARareTypeHappenedToEnterIsDropped) {
-  Profile profile;
-  profile.modules = {{"ab01", "/bin/program"}};
-  for (uint32_t i = 0; i < 2; ++i) {
-    profile.functions.push_back({0, 0x1000 + i * 0x100ULL, {}});
-    profile.paths.push_back({kNoIndex, i});
-    profile.places.push_back({i, 64});
-  }
-  profile.loops.resize(1);
-  const auto add = [&](uint32_t type, std::vector<uint32_t> places, uint64_t units) {
-    UnitShape shape{.type = type, .places = std::move(places)};
-    shape.hits.assign(shape.places.size(), units);
-    shape.units[0] = units;
-    profile.shapes.push_back(shape);
-  };
-  add(0, {0}, 80);
-  add(0, {0, 1}, 20);
-  add(1, {0, 1}, 1);
+  Profile profile = FlatProfile(2);
+  AddShape(profile, 0, {0}, 80);
+  AddShape(profile, 0, {0, 1}, 20);
+  AddShape(profile, 1, {0, 1}, 1);
   profile.types = {{.units = 100}, {.units = 1}};
   std::vector<Guard> guards = {{.function = 0, .contexts = {{64}}, .boundary = true},
                                {.function = 1, .contexts = {{64}}}};

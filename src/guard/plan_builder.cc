@@ -103,10 +103,10 @@ uint64_t CostPpm(uint64_t per_mega_unit, uint64_t unit_ns, uint64_t cost_ps) {
   return static_cast<uint64_t>(WideSum{per_mega_unit} * cost_ps / 1000 / unit_ns);
 }
 
-// How many hits a budget pays for.
+// The most hits that cost, in whole ppm, no more than the budget.
 uint64_t MaxHits(uint64_t budget_ppm, uint64_t unit_ns, uint64_t cost_ps) {
   if (unit_ns == 0 || cost_ps == 0) return UINT64_MAX;
-  const WideSum hits = (WideSum{budget_ppm} + 1) * 1000 * unit_ns / cost_ps;
+  const WideSum hits = ((WideSum{budget_ppm} + 1) * 1000 * unit_ns - 1) / cost_ps;
   return hits > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(hits);
 }
 

@@ -136,7 +136,7 @@ struct GuardContext {
 };
 
 // A function worth patching, with the contexts that tell types apart. In the
-// order of choice: any number of first guards is the best choice of its cost.
+// order of choice: what tells most for its cost comes first.
 struct Guard {
   uint32_t function = 0;
   std::vector<GuardContext> contexts;  // ascending

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <numeric>
+#include <vector>
 
 #include "guard/context_bits.h"
+#include "guard/flat_profile.h"
 #include "guard/guard_choice.h"
 #include "guard/random_profile.h"
 #include "guard/unit_types.h"
@@ -15,23 +17,10 @@ namespace {
 
 // Functions 0 and 1 belong to types 0 and 1; 2 is entered by half of type 0.
 Profile SteadyAndUnsteady() {
-  Profile profile;
-  profile.modules = {{"ab01", "/bin/program"}};
-  for (uint32_t i = 0; i < 3; ++i) {
-    profile.functions.push_back({0, 0x1000 + i * 0x100ULL, {}});
-    profile.paths.push_back({kNoIndex, i});
-    profile.places.push_back({i, 64});
-  }
-  profile.loops.resize(1);
-  const auto add = [&](uint32_t type, std::vector<uint32_t> places) {
-    UnitShape shape{.type = type, .places = std::move(places)};
-    shape.hits.assign(shape.places.size(), 100);
-    shape.units[0] = 100;
-    profile.shapes.push_back(shape);
-  };
-  add(0, {0});
-  add(0, {0, 2});
-  add(1, {1});
+  Profile profile = FlatProfile(3);
+  AddShape(profile, 0, {0}, 100);
+  AddShape(profile, 0, {0, 2}, 100);
+  AddShape(profile, 1, {1}, 100);
   profile.types = {{.units = 200}, {.units = 100}};
   return profile;
 }
@@ -74,25 +63,13 @@ TEST(SteadyContexts, TypesAreCloseUntilThreeFunctionsPartThem) {
 TEST(SteadyContexts, OneFunctionIsNotEnoughToPartTypes) {
   constexpr uint32_t kCommon = 8;
   constexpr uint32_t kOwn = 3;
-  Profile profile;
-  profile.modules = {{"ab01", "/bin/program"}};
-  std::vector<uint32_t> all;
-  for (uint32_t i = 0; i < kCommon + kOwn; ++i) {
-    profile.functions.push_back({0, 0x1000 + i * 0x100ULL, {}});
-    profile.paths.push_back({kNoIndex, i});
-    profile.places.push_back({i, 64});
-    all.push_back(i);
-  }
-  profile.loops.resize(1);
-  const std::vector<uint32_t> common(all.begin(), all.begin() + kCommon);
-  for (const auto& [type, places] :
-       std::map<uint32_t, std::vector<uint32_t>>{{0, all}, {1, common}, {2, {}}}) {
-    UnitShape shape{.type = type, .places = places};
-    shape.hits.assign(places.size(), 100);
-    shape.units[0] = shape.units[1] = 50;
-    profile.shapes.push_back(shape);
-    profile.types.push_back({.units = 100});
-  }
+  Profile profile = FlatProfile(kCommon + kOwn);
+  std::vector<uint32_t> all(kCommon + kOwn);
+  std::iota(all.begin(), all.end(), 0);
+  AddShape(profile, 0, all, 100);
+  AddShape(profile, 1, {all.begin(), all.begin() + kCommon}, 100);
+  AddShape(profile, 2, {}, 100);
+  profile.types = {{.units = 100}, {.units = 100}, {.units = 100}};
   ChooseGuards({}, profile);
   uint32_t own = 0;
   for (const Guard& guard : profile.guards) own += guard.function >= kCommon ? 1 : 0;

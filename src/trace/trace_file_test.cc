@@ -109,6 +109,29 @@ void ExpectSameInBothOrders(const std::string& bytes) {
   ExpectSame(expected, trace);
 }
 
+TEST(TraceFile, WhatWasFlushedCanBeReadBeforeTheEnd) {
+  const Trace trace = RandomTrace({.seed = 11, .events = 100});
+  std::string bytes;
+  TraceWriter writer([&](std::string_view piece) {
+    bytes.append(piece);
+    return Status();
+  });
+  writer.metadata() = trace.metadata;
+  CopyDictionary(trace.dictionary, writer.dictionary());
+  for (const Instance& instance : trace.instances) writer.AddInstance(instance);
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    ASSERT_TRUE(writer.Add(trace.events[i]).ok());
+    if (i % 7 != 0) continue;
+    ASSERT_TRUE(writer.Flush().ok());
+    EXPECT_EQ(Reread(bytes).events.size(), i + 1);
+    const size_t before = bytes.size();
+    ASSERT_TRUE(writer.Flush().ok());
+    EXPECT_EQ(bytes.size(), before) << "nothing has come";
+  }
+  ASSERT_TRUE(writer.Finish().ok());
+  ExpectSame(trace, Reread(bytes));
+}
+
 TEST(TraceFile, ByThreadAreTheSameEvents) {
   for (size_t events : {0, 1, 2, 1000, 5000}) {
     const Trace trace = RandomTrace({.seed = events + 1, .events = events, .wild = events == 1000});
