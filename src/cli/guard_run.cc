@@ -31,6 +31,8 @@ using guard::ViolationHook;
 constexpr uint32_t kGuardPlan = 1;
 constexpr int64_t kGuardRoundMs = 10;
 constexpr int kCollectorNice = -10;
+constexpr uint64_t kAskForEndNs =
+    18'000'000;  // whether the program ended: a system call, which rounds are not to pay
 
 struct WatchFlags {
   std::string store;
@@ -194,7 +196,14 @@ Status Watch(const WatchSession& watch, GuardTarget& target, ReportDesk& desk) {
   const auto over = [&] {
     return watch.flags.for_ns != 0 && GuardClockNs() - begin_ns >= watch.flags.for_ns;
   };
-  while (target.alive() && GuardSignals::Stop() == 0 && !over()) {
+  uint64_t asked_ns = begin_ns;
+  const auto ended = [&] {
+    const uint64_t now_ns = GuardClockNs();
+    if (now_ns - asked_ns < kAskForEndNs) return false;
+    asked_ns = now_ns;
+    return !target.alive();
+  };
+  while (!ended() && GuardSignals::Stop() == 0 && !over()) {
     collector.Poll(sink);
     SleepMs(static_cast<int64_t>(collector.PauseNs() / 1'000'000));
   }

@@ -17,10 +17,9 @@
 namespace culprit::guard {
 namespace {
 
-constexpr uint64_t kFindEveryRounds = 5;
-constexpr uint64_t kFirstRounds = 20;  // in which programs begin
-constexpr uint32_t kIdleRounds = 8;    // of one that does nothing, between two full looks
+constexpr uint32_t kIdleRounds = 8;  // of one that does nothing, between two full looks
 constexpr uint64_t kReadClocksNs = 500'000'000;
+constexpr uint64_t kBeatNs = 500'000'000;  // processes give up hope after five seconds
 constexpr uint64_t kHalfPpm = 500'000;
 // The units of an output that trickles are so many times shorter than the loop's work.
 constexpr uint64_t kShorterThanUsual = 3;
@@ -82,10 +81,14 @@ void Collector::Use(const Profile& profile, std::string_view plan) {
 }
 
 void Collector::FindProcesses() {
+  unready_ = false;
   for (const int64_t pid : session_.Processes()) {
     if (members_.contains(pid)) continue;
     auto process = GuardedProcess::Open(session_.path(), pid);
-    if (!process.ok()) continue;  // its files are not ready yet
+    if (!process.ok()) {
+      unready_ = true;  // its files will be
+      continue;
+    }
     Member member;
     member.process = std::make_unique<GuardedProcess>(std::move(process).value());
     // Servers that fork for every client: what the parent has need not be read again.
@@ -109,14 +112,23 @@ void Collector::Poll(const CollectorSink& sink) {
 }
 
 void Collector::WholeRound(const CollectorSink& sink, uint64_t now_ns) {
-  session_.Beat(now_ns);
-  if (rounds_ < kFirstRounds || rounds_ % kFindEveryRounds == 0) FindProcesses();
-  ++rounds_;
+  if (now_ns - beat_ns_ >= kBeatNs) {
+    beat_ns_ = now_ns;
+    session_.Beat(now_ns);
+  }
+  if (unready_ || session_.HasNews()) {
+    const uint64_t begin_ns = ThreadCpuNs();
+    FindProcesses();
+    other_cpu_ns_ += ThreadCpuNs() - begin_ns;
+  }
   std::vector<int64_t> ended;
   for (auto& [pid, member] : members_) {
     if (!PollMember(member, sink, now_ns)) ended.push_back(pid);
   }
+  if (ended.empty()) return;
+  const uint64_t end_ns = ThreadCpuNs();
   for (const int64_t pid : ended) Retire(pid);
+  other_cpu_ns_ += ThreadCpuNs() - end_ns;
 }
 
 bool Collector::KeepPace() {
@@ -135,7 +147,7 @@ bool Collector::KeepPace() {
   }
   const uint64_t naming_ns = namer_.cpu_ns();
   pause_ns_ =
-      pace_.Next(now_ns, ThreadCpuNs() + naming_ns, naming_ns + sending_cpu_ns_, program_cpus_);
+      pace_.Next(now_ns, ThreadCpuNs() + naming_ns, naming_ns + other_cpu_ns_, program_cpus_);
   return read_clocks;
 }
 
@@ -263,10 +275,10 @@ bool Collector::IsTold(const UnitReport& report) const {
 }
 
 void Collector::Send(const std::vector<UnitReport>& reports, const CollectorSink& sink) {
-  if (!sink.report) return;
+  if (!sink.report || reports.empty()) return;
   const uint64_t begin_ns = ThreadCpuNs();
   for (const UnitReport& report : reports) sink.report(report);
-  sending_cpu_ns_ += ThreadCpuNs() - begin_ns;
+  other_cpu_ns_ += ThreadCpuNs() - begin_ns;
 }
 
 // The end of a unit that a guard told of while it ran: with the stack of then.

@@ -37,8 +37,8 @@ namespace culprit::guard {
 struct CollectorOptions {
   bool watch = true;             // look at units that run too long, and at loops that spin
   uint64_t budget_ppm = 10'000;  // of the CPU time of the processes, for the rounds; 0: no bound
-  uint64_t whole_round_ns = 9'000'000;  // so much is at least between two whole rounds
-  bool wait_for_names = false;          // else a report may come some rounds later
+  uint64_t whole_round_ns = 18'000'000;  // so much is at least between two whole rounds
+  bool wait_for_names = false;           // else a report may come some rounds later
   WatchOptions hang = {};
 };
 
@@ -145,14 +145,15 @@ class Collector {
   std::vector<uint64_t> usual_ns_;     // by loop: half of its time goes into longer units
   std::map<int64_t, Member> members_;  // those that live
   SessionTotals past_;                 // of those that ended
-  uint64_t rounds_ = 0;                // whole ones
   uint64_t whole_round_ns_ = 0;
+  uint64_t beat_ns_ = 0;
   LookPace pace_;
   uint64_t pause_ns_ = LookPace::kUsualNs;
   uint64_t clocks_read_ns_ = 0;
   double program_cpus_ = 0;  // between the last two readings
   ReportNamer namer_;
-  uint64_t sending_cpu_ns_ = 0;  // for handing reports on
+  uint64_t other_cpu_ns_ = 0;  // for processes that come and go, and for handing reports on
+  bool unready_ = true;        // a process was found that has not made its files yet
 };
 
 }  // namespace culprit::guard

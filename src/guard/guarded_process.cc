@@ -122,8 +122,8 @@ std::vector<OpenUnit> GuardedProcess::OpenUnits(uint64_t now_ns) const {
   std::vector<OpenUnit> units;
   SlotsHeader header = {};
   ForEachSlot(header, [&](const UnitSlot& slot, uint32_t index) {
-    if (slot.begin_ticks == 0 || header.ticks_mult == 0 || header.ended.load() != 0 ||
-        !IsWhole(slot, index)) {
+    const bool changing = slot.sequence.load() % 2 != 0;
+    if (changing || slot.begin_ticks == 0 || header.ticks_mult == 0 || header.ended.load() != 0) {
       return;
     }
     OpenUnit unit;
@@ -141,6 +141,9 @@ std::vector<OpenUnit> GuardedProcess::OpenUnits(uint64_t now_ns) const {
     unit.ready = slot.ready;
     unit.trickle_ns = slot.trickle_ticks == 0 ? 0 : TicksToNs(header, slot, slot.trickle_ticks);
     std::memcpy(unit.contexts, slot.contexts, sizeof(unit.contexts));
+    // Whoever is in time is not looked at, and need not be read twice.
+    const bool in_time = unit.allowed_ns == 0 || unit.elapsed_ns < unit.allowed_ns;
+    if ((!in_time || unit.trickle_ns != 0) && !IsWhole(slot, index)) return;
     units.push_back(unit);
   });
   idle_ = units.empty() && buffer_ == last_;

@@ -5,7 +5,7 @@
 // its threads, and the ring of violations and samples, of which this is the only
 // reader. What the files say is checked: a process that writes nonsense into them
 // loses its records (counted), nothing else. One thread at a time. While nothing is to
-// be seen, slots and ring cost one system call each, and one more a running unit.
+// be seen, slots and ring cost one system call each, and one more a unit that is late.
 #pragma once
 
 #include <cstdint>
@@ -75,6 +75,7 @@ class GuardedProcess {
   // The process it was forked from with guards; 0: none.
   int64_t parent_pid() const { return parent_pid_; }
   ProcessCounters Counters() const;
+  // What is said of one that is in time may be of two that follow each other.
   std::vector<OpenUnit> OpenUnits(uint64_t now_ns) const;
   std::vector<ThreadUnits> UnitsByThread() const;
   // As of the last OpenUnits(): no unit was open, and none had been since the one before.

@@ -48,17 +48,21 @@ class SessionFolder {
   // Tells the processes that somebody listens.
   void Beat(uint64_t now_ns);
   // Those that have slots here, by id.
-  std::vector<int64_t> Processes() const;
+  std::vector<int64_t> Processes();
+  // Files may have come or gone since Processes() was asked. A fraction of what that costs.
+  bool HasNews() const;
   uint64_t LogBytes() const;
   // The session outlives this object: the next collector finds it.
   void Keep() { path_.clear(); }
 
  private:
-  SessionFolder(std::string path, SharedFile control)
-      : path_(std::move(path)), control_(std::move(control)) {}
+  SessionFolder(std::string path, SharedFile control);
 
   std::string path_;
   SharedFile control_;
+  int folder_;  // open, to be asked when it changed; -1: it cannot be
+  // When that was last, as Processes() saw it; -1: that is not known.
+  int64_t listed_change_ns_ = -1;
 };
 
 // Process ids of the slots in a session folder, sorted.

@@ -65,7 +65,7 @@ TEST(SessionFolder, IsRemovedWithItsObject) {
 
 TEST(SessionFolder, ListsItsProcessesAndNothingElse) {
   const TestFolder folder;
-  const auto session = SessionFolder::Create(In(folder));
+  auto session = SessionFolder::Create(In(folder));
   ASSERT_TRUE(session.ok());
   for (const char* name : {"slots.30", "slots.4", "slots.x", "slots.", "ring.5", "slots.-1",
                            "slots.99999999999", "slots.0", "log.30.30"}) {
@@ -73,6 +73,32 @@ TEST(SessionFolder, ListsItsProcessesAndNothingElse) {
   }
   EXPECT_EQ(session.value().Processes(), (std::vector<int64_t>{4, 30}));
   EXPECT_EQ(session.value().LogBytes(), 5u);
+}
+
+TEST(SessionFolder, HasNewsWhenFilesCameOrWent) {
+  const TestFolder folder;
+  auto session = SessionFolder::Create(In(folder));
+  ASSERT_TRUE(session.ok());
+  EXPECT_TRUE(session.value().HasNews()) << "nobody has asked yet";
+  const auto settle = [&] {
+    // Until what it is asked for is older than a step of the clock of files.
+    for (int i = 0; i < 100 && session.value().HasNews(); ++i) {
+      usleep(10'000);
+      session.value().Processes();
+    }
+    return !session.value().HasNews();
+  };
+  ASSERT_TRUE(settle());
+  const std::string path = session.value().path() + "/slots.4";
+  std::ofstream(path) << "1";
+  EXPECT_TRUE(session.value().HasNews());
+  EXPECT_EQ(session.value().Processes(), std::vector<int64_t>{4});
+  EXPECT_TRUE(session.value().HasNews()) << "another may come in the same step of the clock";
+  ASSERT_TRUE(settle());
+  std::ofstream(path) << "12";
+  EXPECT_FALSE(session.value().HasNews()) << "what is written to a file is none";
+  unlink(path.c_str());
+  EXPECT_TRUE(session.value().HasNews());
 }
 
 TEST(SessionFolder, RefusesAParentOfAnother) {
