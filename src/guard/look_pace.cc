@@ -10,6 +10,8 @@ constexpr double kLeastCpus = 0.5;
 constexpr double kMillion = 1e6;
 constexpr double kMostSaved = LookPace::kMostSavedNs;
 constexpr double kMostOwed = LookPace::kMostOwedNs;
+constexpr double kUsual = LookPace::kUsualNs;
+constexpr double kOwedForTwice = 1e6;  // makes a pause twice as long as the usual one
 
 double Since(uint64_t now, uint64_t before) {
   return now > before ? static_cast<double>(now - before) : 0;
@@ -36,9 +38,10 @@ uint64_t LookPace::Next(uint64_t now_ns, uint64_t own_cpu_ns, uint64_t naming_cp
   const double earned_a_ns = cpus * static_cast<double>(budget_ppm_) / kMillion;
   saved_ns_ = std::clamp(saved_ns_ + wall * earned_a_ns - looking, -kMostOwed, kMostSaved);
   if (saved_ns_ > kMostSaved / 2) return kShortestNs;
-  const double pause_ns = saved_ns_ < 0 ? -saved_ns_ / earned_a_ns : 0;
-  return static_cast<uint64_t>(
-      std::clamp(pause_ns, static_cast<double>(kUsualNs), static_cast<double>(kLongestNs)));
+  const double owed = std::max(-saved_ns_, 0.0);
+  const double at_once = std::max(owed - kMostOwed / 2, 0.0);
+  const double pause_ns = kUsual * (1 + owed / kOwedForTwice) + at_once / earned_a_ns;
+  return static_cast<uint64_t>(std::min(pause_ns, static_cast<double>(kLongestNs)));
 }
 
 uint64_t LookPace::spent_ppm() const {

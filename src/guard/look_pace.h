@@ -4,10 +4,12 @@
 // that looking stays within a share of the CPU time that they take (of half a CPU
 // where they take less: who mostly waits is looked at all the same). What quiet
 // rounds leave over is saved, up to kMostSavedNs, for the time when units are slow
-// and rounds dear; of more than half of that, rounds come more often, so that shorter
-// units are looked at. When it is spent, rounds come as seldom as their cost demands,
-// but not more seldom than kLongestNs. Of a dear moment no more than kMostOwedNs is held
-// against the time after it. What it takes to name what was seen is not held
+// and rounds dear; of more than half of that, which there is at the begin, rounds come more
+// often, so that shorter units are looked at. Who owes pays bit by bit, by pauses that are
+// somewhat longer: a slow unit is mostly followed by others, which nobody would see in a long
+// pause. Only what is owed beyond half of kMostOwedNs is paid at once, by a pause of kLongestNs
+// at most. Of a dear moment no more than kMostOwedNs is held against the time after it. What it
+// takes to name what was seen is not held
 // against rounds: it comes with reports, which are few, and the next slow unit must not
 // be missed for it. Pure arithmetic.
 #pragma once
@@ -41,7 +43,7 @@ class LookPace {
   uint64_t last_ns_ = 0;
   uint64_t last_own_ns_ = 0;
   uint64_t last_naming_ns_ = 0;
-  double saved_ns_ = 0;
+  double saved_ns_ = kMostSavedNs / 2;
   double base_ns_ = 0;  // CPU time that the share is of
   double spent_ns_ = 0;
 };

@@ -284,6 +284,28 @@ extern "C" [[gnu::noinline]] void GuardTestSleeps(Shared& shared, int fd) {
   shared.done = 2;
 }
 
+// Frames come and go all the time, each with other contents.
+extern "C" [[gnu::noinline]] int64_t GuardTestFalls(Shared& shared, int64_t depth) {
+  volatile int64_t frame[32];
+  for (int i = 0; i < 32; ++i) frame[i] = depth * i;
+  if (depth > 0) frame[depth % 32] = GuardTestFalls(shared, depth - 1);
+  return frame[depth % 32] + shared.stop.load();
+}
+extern "C" [[gnu::noinline]] void GuardTestRisesAndFalls(Shared& shared) {
+  for (int64_t i = 0; shared.stop.load() == 0; ++i) {
+    shared.result.fetch_add(GuardTestFalls(shared, i % 20));
+  }
+}
+
+TEST(RemoteThreadStack, OfARunningThreadIsOfOneMoment) {
+  const Child child([](Shared& shared, int) {
+    shared.ready = 1;
+    GuardTestRisesAndFalls(shared);
+    shared.done = 1;
+  });
+  for (int i = 0; i < 40; ++i) EXPECT_TRUE(Names(child, "GuardTestRisesAndFalls")) << i;
+}
+
 TEST(RemoteThreadStack, NamesWhereARunningThreadIs) {
   const Child child([](Shared& shared, int) {
     shared.ready = 1;

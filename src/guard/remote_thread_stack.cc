@@ -17,6 +17,8 @@ using symbol::CallFrameStep;
 
 constexpr size_t kMaxRemoteFrames = 128;
 constexpr size_t kStackBytes = 256 * 1024;
+// Of a running thread: what it returns to in no time, and writes over.
+constexpr size_t kRestlessBytes = 32 * 1024;
 #if defined(__x86_64__)
 constexpr unsigned kFramePointer = CallFrameRegisters::kX86Bp;
 constexpr unsigned kStackPointer = CallFrameRegisters::kX86Sp;
@@ -28,9 +30,9 @@ constexpr unsigned kStackPointer = CallFrameRegisters::kArmSp;
 constexpr uint64_t kAddressBits = (uint64_t{1} << 48) - 1;
 #endif
 
-std::string StackBytes(int64_t pid, uint64_t stack_pointer) {
-  std::string bytes(kStackBytes, 0);
-  bytes.resize(ReadRemoteMemory(pid, stack_pointer, bytes.data(), bytes.size()));
+std::string StackBytes(int64_t pid, uint64_t from, size_t most) {
+  std::string bytes(most, 0);
+  bytes.resize(ReadRemoteMemory(pid, from, bytes.data(), bytes.size()));
   return bytes;
 }
 
@@ -41,10 +43,19 @@ CallFrameRegisters SleepingRegisters(const SystemCallPlace& place) {
   return registers;
 }
 
-Result<CallFrameRegisters> RegistersOf(int64_t pid, int64_t tid) {
+struct ThreadMoment {
+  CallFrameRegisters registers;
+  std::string stack;  // from the stack pointer on
+};
+
+// The thread is stopped until its registers and the restless part of its stack are read.
+Result<ThreadMoment> MomentOf(int64_t pid, int64_t tid) {
   CULPRIT_ASSIGN(const ThreadStop stop, ThreadStop::Stop(pid, tid));
   CULPRIT_ASSIGN(const MachineRegisters registers, stop.Registers());
-  return ToCallFrame(registers);
+  ThreadMoment held;
+  held.registers = ToCallFrame(registers);
+  held.stack = StackBytes(pid, held.registers.values[kStackPointer], kRestlessBytes);
+  return held;
 }
 
 // By the record of a frame pointer: the caller's frame pointer, then the return
@@ -73,7 +84,7 @@ Result<ThreadStack> RemoteThreadStack::Take(int64_t pid, int64_t tid, const Proc
   stack.running = place.running;
   stack.system_call = place.number;
   if (!place.running) {
-    const std::string bytes = StackBytes(pid, place.stack_pointer);
+    const std::string bytes = StackBytes(pid, place.stack_pointer, kStackBytes);
     Walk(SleepingRegisters(place), {place.stack_pointer, bytes}, image, stack);
     // Where a caller needs a register that only the thread has, look at it, if
     // it takes no harm.
@@ -81,15 +92,17 @@ Result<ThreadStack> RemoteThreadStack::Take(int64_t pid, int64_t tid, const Proc
   }
   const size_t known = stack.addresses.size();
   const uint64_t begin_ns = GuardClockNs();
-  CULPRIT_ASSIGN(const CallFrameRegisters registers, RegistersOf(pid, tid));
+  CULPRIT_ASSIGN(ThreadMoment held, MomentOf(pid, tid));
   stack.held_ns = GuardClockNs() - begin_ns;
-  const uint64_t stack_pointer = registers.values[kStackPointer];
-  const std::string bytes = StackBytes(pid, stack_pointer);
+  const uint64_t stack_pointer = held.registers.values[kStackPointer];
+  if (held.stack.size() == kRestlessBytes) {
+    held.stack += StackBytes(pid, stack_pointer + kRestlessBytes, kStackBytes - kRestlessBytes);
+  }
   ThreadStack second;
   second.running = stack.running;
   second.system_call = stack.system_call;
   second.held_ns = stack.held_ns;
-  Walk(registers, {stack_pointer, bytes}, image, second);
+  Walk(held.registers, {stack_pointer, held.stack}, image, second);
   if (second.addresses.size() > known) return second;
   return stack;
 }
