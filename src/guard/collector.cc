@@ -116,7 +116,7 @@ void Collector::WholeRound(const CollectorSink& sink, uint64_t now_ns) {
     beat_ns_ = now_ns;
     session_.Beat(now_ns);
   }
-  if (unready_ || session_.HasNews()) {
+  if (session_.TakeNews() || unready_) {
     const uint64_t begin_ns = ThreadCpuNs();
     FindProcesses();
     other_cpu_ns_ += ThreadCpuNs() - begin_ns;

@@ -92,7 +92,7 @@ void RemoveDeadSessions(const std::string& parent) {
   }
 }
 
-constexpr int64_t kNeverListed = -1;
+constexpr int64_t kUnknownChange = -1;
 constexpr int64_t kFileClockStepNs = 20'000'000;  // two ticks of the slowest kernel
 
 int64_t FileClockNs() {
@@ -104,7 +104,7 @@ int64_t FileClockNs() {
 // When files came or went there last, by the clock of files.
 int64_t LastChangeNs(int folder) {
   struct stat status = {};
-  if (fstat(folder, &status) != 0) return kNeverListed;
+  if (fstat(folder, &status) != 0) return kUnknownChange;
   return static_cast<int64_t>(status.st_mtim.tv_sec) * kNsPerSecond + status.st_mtim.tv_nsec;
 }
 
@@ -169,7 +169,7 @@ SessionFolder::SessionFolder(SessionFolder&& other) noexcept
     : path_(std::exchange(other.path_, {})),
       control_(std::move(other.control_)),
       folder_(std::exchange(other.folder_, -1)),
-      listed_change_ns_(other.listed_change_ns_) {}
+      known_change_ns_(other.known_change_ns_) {}
 
 SessionFolder::~SessionFolder() {
   if (folder_ >= 0) close(folder_);
@@ -199,17 +199,16 @@ void SessionFolder::Beat(uint64_t now_ns) {
   static_cast<void>(control_.Write(offsetof(wire::Control, collector_beat_ns), now_ns));
 }
 
-std::vector<int64_t> SessionFolder::Processes() {
-  // Asked before the names are: what comes in between is news. The kernel's clock for files goes
-  // in steps: what comes in the same one leaves no trace.
+std::vector<int64_t> SessionFolder::Processes() const { return ProcessesIn(path_); }
+
+bool SessionFolder::TakeNews() {
+  // The clock of files goes in steps: what comes in the same one as the last change leaves no
+  // trace.
   const int64_t now_ns = FileClockNs();
   const int64_t change_ns = LastChangeNs(folder_);
-  listed_change_ns_ = now_ns - change_ns > kFileClockStepNs ? change_ns : kNeverListed;
-  return ProcessesIn(path_);
-}
-
-bool SessionFolder::HasNews() const {
-  return listed_change_ns_ == kNeverListed || LastChangeNs(folder_) != listed_change_ns_;
+  const bool is_past = now_ns - change_ns > kFileClockStepNs;
+  const int64_t before_ns = std::exchange(known_change_ns_, is_past ? change_ns : kUnknownChange);
+  return before_ns == kUnknownChange || before_ns != change_ns;
 }
 
 uint64_t SessionFolder::LogBytes() const {

@@ -48,9 +48,9 @@ class SessionFolder {
   // Tells the processes that somebody listens.
   void Beat(uint64_t now_ns);
   // Those that have slots here, by id.
-  std::vector<int64_t> Processes();
-  // Files may have come or gone since Processes() was asked. A fraction of what that costs.
-  bool HasNews() const;
+  std::vector<int64_t> Processes() const;
+  // Files may have come or gone since it was asked last. A fraction of what Processes() costs.
+  bool TakeNews();
   uint64_t LogBytes() const;
   // The session outlives this object: the next collector finds it.
   void Keep() { path_.clear(); }
@@ -60,9 +60,8 @@ class SessionFolder {
 
   std::string path_;
   SharedFile control_;
-  int folder_;  // open, to be asked when it changed; -1: it cannot be
-  // When that was last, as Processes() saw it; -1: that is not known.
-  int64_t listed_change_ns_ = -1;
+  int folder_;                    // open, to be asked when it changed; -1: it cannot be
+  int64_t known_change_ns_ = -1;  // when that was, by TakeNews(); -1: it is not known
 };
 
 // Process ids of the slots in a session folder, sorted.

@@ -79,26 +79,26 @@ TEST(SessionFolder, HasNewsWhenFilesCameOrWent) {
   const TestFolder folder;
   auto session = SessionFolder::Create(In(folder));
   ASSERT_TRUE(session.ok());
-  EXPECT_TRUE(session.value().HasNews()) << "nobody has asked yet";
-  const auto settle = [&] {
-    // Until what it is asked for is older than a step of the clock of files.
-    for (int i = 0; i < 100 && session.value().HasNews(); ++i) {
+  EXPECT_TRUE(session.value().TakeNews()) << "nobody has asked yet";
+  const auto settles = [&] {
+    // Until the last change is older than a step of the clock of files.
+    bool news = true;
+    for (int i = 0; i < 100 && news; ++i) {
       usleep(10'000);
-      session.value().Processes();
+      news = session.value().TakeNews();
     }
-    return !session.value().HasNews();
+    return !news;
   };
-  ASSERT_TRUE(settle());
+  ASSERT_TRUE(settles());
   const std::string path = session.value().path() + "/slots.4";
   std::ofstream(path) << "1";
-  EXPECT_TRUE(session.value().HasNews());
-  EXPECT_EQ(session.value().Processes(), std::vector<int64_t>{4});
-  EXPECT_TRUE(session.value().HasNews()) << "another may come in the same step of the clock";
-  ASSERT_TRUE(settle());
+  EXPECT_TRUE(session.value().TakeNews());
+  EXPECT_TRUE(session.value().TakeNews()) << "another may come in the same step of the clock";
+  ASSERT_TRUE(settles());
   std::ofstream(path) << "12";
-  EXPECT_FALSE(session.value().HasNews()) << "what is written to a file is none";
+  EXPECT_FALSE(session.value().TakeNews()) << "what is written to a file is none";
   unlink(path.c_str());
-  EXPECT_TRUE(session.value().HasNews());
+  EXPECT_TRUE(session.value().TakeNews());
 }
 
 TEST(SessionFolder, RefusesAParentOfAnother) {

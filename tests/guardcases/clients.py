@@ -95,9 +95,14 @@ class Memcache(Connection):
 
 
 class Sql:
-    """A session of a database's own client program, fed through a pipe."""
+    """A session of a database's own client program, fed through a pipe.
 
-    def __init__(self, command):
+    `echo` is its command that prints the rest of the line: that a statement is done is said by the
+    client, for the server would take two statements in a row for one unit.
+    """
+
+    def __init__(self, command, echo):
+        self._echo = echo
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                          stderr=subprocess.STDOUT, text=True)
         self._numbers = itertools.count()
@@ -110,7 +115,7 @@ class Sql:
     def ask(self, *statements):
         marker = f'done {next(self._numbers)}'
         text = ''.join(s + ';\n' for s in statements)
-        self._process.stdin.write(f"{text}select '{marker}';\n")
+        self._process.stdin.write(f'{text}{self._echo} {marker}\n')
         self._process.stdin.flush()
         said = ''
         while (line := self._process.stdout.readline()).strip() != marker:

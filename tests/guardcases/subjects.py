@@ -62,12 +62,12 @@ def sample_text(size):
 
 class Mariadb(servers.Mariadb):
     def connect(self):
-        return clients.Sql(self.client('-N', '-B', '--force', '--unbuffered', 'test'))
+        return clients.Sql(self.client('-N', '-B', '--force', '--unbuffered', 'test'), '\\! echo')
 
 
 class Postgres(servers.Postgres):
     def connect(self):
-        return clients.Sql([*self.psql(), '-A', '-t', '-X', 'postgres'])
+        return clients.Sql([*self.psql(), '-A', '-t', '-X', 'postgres'], '\\echo')
 
 
 class Sqlite(servers.Sqlite):
