@@ -291,9 +291,16 @@ extern "C" [[gnu::noinline]] int64_t GuardTestFalls(Shared& shared, int64_t dept
   if (depth > 0) frame[depth % 32] = GuardTestFalls(shared, depth - 1);
   return frame[depth % 32] + shared.stop.load();
 }
+// Writes over what they leave behind.
+extern "C" [[gnu::noinline]] int64_t GuardTestScribbles(Shared& shared) {
+  volatile int64_t frame[2048];
+  for (int i = 0; i < 2048; ++i) frame[i] = i + shared.stop.load();
+  return frame[7];
+}
 extern "C" [[gnu::noinline]] void GuardTestRisesAndFalls(Shared& shared) {
-  for (int64_t i = 0; shared.stop.load() == 0; ++i) {
-    shared.result.fetch_add(GuardTestFalls(shared, i % 20));
+  while (shared.stop.load() == 0) {
+    for (int again = 0; again < 40; ++again) shared.result += GuardTestFalls(shared, 20);
+    shared.result += GuardTestScribbles(shared);
   }
 }
 
@@ -303,7 +310,7 @@ TEST(RemoteThreadStack, OfARunningThreadIsOfOneMoment) {
     GuardTestRisesAndFalls(shared);
     shared.done = 1;
   });
-  for (int i = 0; i < 40; ++i) EXPECT_TRUE(Names(child, "GuardTestRisesAndFalls")) << i;
+  for (int i = 0; i < 60; ++i) EXPECT_TRUE(Names(child, "GuardTestRisesAndFalls")) << i;
 }
 
 TEST(RemoteThreadStack, NamesWhereARunningThreadIs) {
