@@ -31,8 +31,8 @@ using guard::ViolationHook;
 constexpr uint32_t kGuardPlan = 1;
 constexpr int64_t kGuardRoundMs = 10;
 constexpr int kCollectorNice = -10;
-constexpr uint64_t kAskForEndNs =
-    18'000'000;  // whether the program ended: a system call, which rounds are not to pay
+// Whether the program ended: a system call, which not every round is to pay.
+constexpr uint64_t kAskForEndNs = 18'000'000;
 
 struct WatchFlags {
   std::string store;

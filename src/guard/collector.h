@@ -153,7 +153,7 @@ class Collector {
   double program_cpus_ = 0;  // between the last two readings
   ReportNamer namer_;
   uint64_t other_cpu_ns_ = 0;  // for processes that come and go, and for handing reports on
-  bool unready_ = true;        // a process was found that has not made its files yet
+  bool unready_ = true;  // a process is not known yet: its files are not made, or nobody looked
 };
 
 }  // namespace culprit::guard

@@ -19,14 +19,14 @@ double Since(uint64_t now, uint64_t before) {
 
 }  // namespace
 
-uint64_t LookPace::Next(uint64_t now_ns, uint64_t own_cpu_ns, uint64_t naming_cpu_ns,
+uint64_t LookPace::Next(uint64_t now_ns, uint64_t own_cpu_ns, uint64_t other_cpu_ns,
                         double program_cpus) {
   const double own = Since(own_cpu_ns, last_own_ns_);
-  const double looking = std::max(own - Since(naming_cpu_ns, last_naming_ns_), 0.0);
+  const double looking = std::max(own - Since(other_cpu_ns, last_other_ns_), 0.0);
   const double wall = Since(now_ns, last_ns_);
   last_ns_ = now_ns;
   last_own_ns_ = own_cpu_ns;
-  last_naming_ns_ = naming_cpu_ns;
+  last_other_ns_ = other_cpu_ns;
   if (!began_) {
     began_ = true;
     return kUsualNs;

@@ -9,9 +9,8 @@
 // somewhat longer: a slow unit is mostly followed by others, which nobody would see in a long
 // pause. Only what is owed beyond half of kMostOwedNs is paid at once, by a pause of kLongestNs
 // at most. Of a dear moment no more than kMostOwedNs is held against the time after it. What it
-// takes to name what was seen is not held
-// against rounds: it comes with reports, which are few, and the next slow unit must not
-// be missed for it. Pure arithmetic.
+// takes to name what was seen, and to take in processes that come and go, is not held
+// against rounds: the next slow unit must not be missed for it. Pure arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +28,10 @@ class LookPace {
   // ppm of CPU time; 0: no bound, every sleep is the shortest.
   explicit LookPace(uint64_t budget_ppm) : budget_ppm_(budget_ppm) {}
 
-  // After each round: a clock, the CPU time of the looking thread and what it took of that to
-  // name reports, all since whenever, and how many CPUs the programs use. Returns how long to
+  // After each round: a clock, the CPU time of the looking thread and what of that was not for
+  // looks, all since whenever, and how many CPUs the programs use. Returns how long to
   // sleep.
-  uint64_t Next(uint64_t now_ns, uint64_t own_cpu_ns, uint64_t naming_cpu_ns, double program_cpus);
+  uint64_t Next(uint64_t now_ns, uint64_t own_cpu_ns, uint64_t other_cpu_ns, double program_cpus);
 
   // What was taken since the first round, in ppm of what the budget is about.
   uint64_t spent_ppm() const;
@@ -42,7 +41,7 @@ class LookPace {
   bool began_ = false;
   uint64_t last_ns_ = 0;
   uint64_t last_own_ns_ = 0;
-  uint64_t last_naming_ns_ = 0;
+  uint64_t last_other_ns_ = 0;
   double saved_ns_ = kMostSavedNs / 2;
   double base_ns_ = 0;  // CPU time that the share is of
   double spent_ns_ = 0;

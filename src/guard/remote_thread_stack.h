@@ -3,8 +3,8 @@
 // RemoteThreadStack: where a thread of another process is right now, seen from
 // outside. A thread that sleeps in the kernel is not touched: its place comes from
 // /proc, its memory by process_vm_readv. A running one is stopped for some 50 µs
-// by ptrace to read its registers. A thread in a system call that a stop would
-// fail with EINTR (epoll_wait and its like) is never stopped.
+// by ptrace to read its registers and what lies near its stack pointer. A thread in a system call
+// that a stop would fail with EINTR (epoll_wait and its like) is never stopped.
 //
 // Callers are found by the unwind tables of the files on disk, by frame pointers
 // where there are none. The memory is another program's: nothing read from it is

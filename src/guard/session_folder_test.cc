@@ -65,7 +65,7 @@ TEST(SessionFolder, IsRemovedWithItsObject) {
 
 TEST(SessionFolder, ListsItsProcessesAndNothingElse) {
   const TestFolder folder;
-  auto session = SessionFolder::Create(In(folder));
+  const auto session = SessionFolder::Create(In(folder));
   ASSERT_TRUE(session.ok());
   for (const char* name : {"slots.30", "slots.4", "slots.x", "slots.", "ring.5", "slots.-1",
                            "slots.99999999999", "slots.0", "log.30.30"}) {
