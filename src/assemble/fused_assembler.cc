@@ -185,10 +185,28 @@ void FusedAssembler::SpreadRun(LiveThread& thread, int64_t run_ns) {
   RunHeld(thread, count, end_ns, kInferred);
 }
 
+// Samples can come before the record of the wait that ended before them.
+std::vector<HeldStack> FusedAssembler::TakeSamplesAfter(LiveThread& thread, int64_t time_ns) {
+  if (thread.held.empty() || thread.held.back().time_ns <= time_ns) return {};
+  const auto first = std::find_if(thread.held.begin(), thread.held.end(),
+                                  [&](const HeldStack& held) { return held.time_ns > time_ns; });
+  std::vector<HeldStack> later(first, thread.held.end());
+  thread.held.erase(first, thread.held.end());
+  return later;
+}
+
+void FusedAssembler::Hold(LiveThread& thread, std::span<const HeldStack> samples) {
+  for (const HeldStack& sample : samples) {
+    thread.held.push_back(
+        {.time_ns = std::max(sample.time_ns, thread.since_ns), .stack = sample.stack});
+  }
+}
+
 Status FusedAssembler::LeftOut(const LeftOutFact& fact) {
   if (fact.tid <= 0 || fact.run_ns < 0 || fact.wait_ns < 0 || fact.ready_ns < 0) return {};
   const int64_t total_ns = fact.run_ns + fact.wait_ns + fact.ready_ns;
   LiveThread& thread = Begin(fact.tid, std::max(begin_ns_, fact.end_ns - total_ns), kNoCpu);
+  const std::vector<HeldStack> later = TakeSamplesAfter(thread, fact.end_ns);
   const int64_t end_ns = std::max(fact.end_ns, thread.since_ns);
   const int64_t span_ns = end_ns - thread.since_ns;
   if (span_ns != total_ns) sink_.Count(Oddity::kBrokenRecord);
@@ -208,6 +226,7 @@ Status FusedAssembler::LeftOut(const LeftOutFact& fact) {
   if (end_ns > thread.since_ns) {
     Tile(thread, EventKind::kReady, end_ns, {}, *left_out_stack_, kInferred);
   }
+  Hold(thread, later);
   Sit(thread, fact.cpu, thread.since_ns);
   return sink_.status();
 }
@@ -226,7 +245,8 @@ Status FusedAssembler::Sample(int64_t time_ns, uint16_t cpu, int64_t tid, StackI
     BeginSampled(thread);
     RunUntil(thread, thread.held.back().time_ns);
   }
-  thread.held.push_back({.time_ns = std::max(time_ns, thread.since_ns), .stack = stack});
+  const HeldStack sample = {.time_ns = time_ns, .stack = stack};
+  Hold(thread, {&sample, 1});
   return sink_.status();
 }
 
@@ -311,9 +331,11 @@ Status FusedAssembler::OffCpu(const OffCpuFact& fact) {
   if (fact.tid <= 0) return {};
   LiveThread& thread =
       Begin(fact.tid, fact.is_new || fact.since_begin ? fact.out_ns : begin_ns_, fact.out_cpu);
+  const std::vector<HeldStack> later = TakeSamplesAfter(thread, fact.in_ns);
   Prepare(thread, fact);
   Pause(thread, fact, kWakerLost);
   thread.phase = Phase::kRunning;
+  Hold(thread, later);
   Sit(thread, fact.in_cpu, thread.since_ns);
   return sink_.status();
 }

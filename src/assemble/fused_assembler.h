@@ -26,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -154,6 +155,8 @@ class FusedAssembler {
   void RunUntil(LiveThread& thread, int64_t time_ns);
   void RunHeld(LiveThread& thread, size_t count, int64_t end_ns, uint8_t flags);
   void SpreadRun(LiveThread& thread, int64_t run_ns);
+  static void Hold(LiveThread& thread, std::span<const HeldStack> samples);
+  static std::vector<HeldStack> TakeSamplesAfter(LiveThread& thread, int64_t time_ns);
   void Tile(LiveThread& thread, trace::EventKind kind, int64_t end_ns, trace::ThreadId peer,
             trace::StackId stack, uint8_t flags);
   int64_t Prepare(LiveThread& thread, const OffCpuFact& fact);

@@ -306,6 +306,28 @@ TEST(FusedAssembler, ASampleDoesNotSaySinceWhenAThreadRuns) {
   EXPECT_EQ(running_ns, 250);
 }
 
+// The record of a wait is made a moment after the thread got the CPU, and an interrupt can
+// come in between.
+TEST(FusedAssembler, ASampleAfterAWaitIsOfTheRunThatFollows) {
+  MemoryTarget target;
+  FusedAssembler a(target, 0);
+  const trace::StackId before =
+      target.dictionary().InternStack({}, target.dictionary().InternFrame("app", "before"));
+  const trace::StackId after =
+      target.dictionary().InternStack({}, target.dictionary().InternFrame("app", "after"));
+  ASSERT_TRUE(a.Sample(150, 0, 1, before).ok());
+  ASSERT_TRUE(a.Sample(510, 0, 1, after).ok());
+  ASSERT_TRUE(a.LeftOut({.tid = 1, .end_ns = 200, .run_ns = 150, .wait_ns = 50, .count = 2}).ok());
+  ASSERT_TRUE(a.OffCpu({.tid = 1, .out_ns = 300, .in_ns = 500, .in_cpu = 0, .out_cpu = 0}).ok());
+  ASSERT_TRUE(a.Finish(600).ok());
+  std::map<uint32_t, int64_t> run_ns;
+  for (const Event& event : target.Of(EventKind::kRunning))
+    run_ns[event.stack.value] += event.dur_ns;
+  EXPECT_EQ(run_ns[before.value], 150);
+  EXPECT_EQ(run_ns[after.value], 100);
+  EXPECT_TRUE(trace::CheckConservation(target.trace).ok());
+}
+
 TEST(FusedAssembler, TilesAbutWhateverComes) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);

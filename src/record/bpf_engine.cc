@@ -39,10 +39,10 @@ constexpr size_t kMaxSaid = 256 << 10;
 // nobody looks, less what the kernel programs measure of themselves. Who needs few
 // caches (two processes that pass a byte to and fro) pays 100 ns, who needs all of them
 // (a database) 700 ns.
-constexpr uint64_t kTracepointNs = 500;
+constexpr uint64_t kTracepointNs = 700;
 constexpr uint64_t kInterruptNs = 1000;
 constexpr uint64_t kCallNs[kMeters] = {
-    kTracepointNs, kTracepointNs, kInterruptNs,  kTracepointNs,
+    kTracepointNs, kTracepointNs, kTracepointNs, kInterruptNs, kTracepointNs,
     kTracepointNs, kTracepointNs, kTracepointNs, kInterruptNs,
 };
 
@@ -172,7 +172,7 @@ std::vector<bpf_program*> PausedPrograms(engine& skeleton) {
   return {programs.on_issue,     programs.on_issue_direct,  programs.on_complete,
           programs.on_sys_enter, programs.on_sys_exit,      programs.on_counted_exit,
           programs.on_waking,    programs.on_waking_direct, programs.on_wakeup_new,
-          programs.on_switch,    programs.on_switch_direct};
+          programs.on_resume,    programs.on_switch,        programs.on_switch_direct};
 }
 
 void ChoosePrograms(engine& skeleton, const EngineOptions& options, const ProgramChoice& choice) {
@@ -185,6 +185,8 @@ void ChoosePrograms(engine& skeleton, const EngineOptions& options, const Progra
   bpf_program__set_autoload(programs.on_waking, switches && !choice.direct_reads);
   bpf_program__set_autoload(programs.on_switch_direct, switches && choice.direct_reads);
   bpf_program__set_autoload(programs.on_waking_direct, switches && choice.direct_reads);
+  bpf_program__set_autoload(programs.on_resume, switches && choice.resumes);
+  skeleton.rodata->sees_resumes = choice.resumes ? 1 : 0;
   bpf_program__set_autoload(programs.on_wakeup_new, switches);
   bpf_program__set_autoload(programs.on_exit, switches);
   bpf_program__set_autoload(programs.on_issue, options.blocks && !choice.direct_reads);
@@ -229,8 +231,7 @@ struct BpfEngine::State {
 
   engine* skeleton = nullptr;
   BpfRing ring;
-  MarkProgram marks = MarkProgram::kNone;
-  bool direct_reads = false;
+  ProgramChoice programs;
   std::vector<Link> links;
   std::vector<int> sample_fds;
   std::vector<Link> paused_links;  // empty during a pause
@@ -238,12 +239,14 @@ struct BpfEngine::State {
   Link pause_iterator;
 };
 
-// A kernel may refuse the probe of a function and reads without a call; all else must
-// load.
+// A kernel may refuse the probe of a function, reads without a call and looks at the end of
+// a switch; all else must load.
 Status BpfEngine::State::Load(const EngineOptions& options) {
   int code = 0;
-  for (const ProgramChoice& choice :
-       ProgramChoices(options.marks && MarkerInode() != 0, options.direct_reads)) {
+  const ProgramWishes wishes = {.marks = options.marks && MarkerInode() != 0,
+                                .direct_reads = options.direct_reads,
+                                .resumes = options.resumes};
+  for (const ProgramChoice& choice : ProgramChoices(wishes)) {
     LibbpfSaid().clear();
     skeleton = engine__open();
     if (skeleton == nullptr) return LoadError(-errno);
@@ -251,8 +254,7 @@ Status BpfEngine::State::Load(const EngineOptions& options) {
     ChoosePrograms(*skeleton, options, choice);
     SizeMaps(*skeleton, options);
     code = engine__load(skeleton);
-    marks = choice.marks;
-    direct_reads = choice.direct_reads;
+    programs = choice;
     if (code == 0) break;
     engine__destroy(skeleton);
     skeleton = nullptr;
@@ -360,7 +362,8 @@ void BpfEngine::Begin(int64_t begin_ns) {
 Status BpfEngine::Pause() {
   auto& shared = state_->skeleton->data->policy;
   shared.resume_ns = ~uint64_t{0};
-  state_->paused_links.clear();
+  // The end of a switch is seen for as long as its begin is.
+  while (!state_->paused_links.empty()) state_->paused_links.pop_back();
   return TellPause();
 }
 
@@ -525,9 +528,9 @@ double BpfEngine::ring_fill() const {
   return static_cast<double>(state_->ring.used()) / static_cast<double>(state_->ring.bytes());
 }
 
-bool BpfEngine::has_marks() const { return state_->marks != MarkProgram::kNone; }
+bool BpfEngine::has_marks() const { return state_->programs.marks != MarkProgram::kNone; }
 
-bool BpfEngine::reads_directly() const { return state_->direct_reads; }
+const ProgramChoice& BpfEngine::programs() const { return state_->programs; }
 
 }  // namespace culprit::record
 #endif  // CULPRIT_HAS_BPF_ENGINE

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "record/bpf/records.h"
 #include "record/instance_probes.h"
+#include "record/program_choice.h"
 #include "record/unwind_maps.h"
 
 namespace culprit::record {
@@ -40,6 +41,7 @@ struct EngineOptions {
   bool remember_stacks = true;  // else each is walked anew: for measuring
   bool prove_chains = true;     // else frame pointers are not relied on where tables are: for tests
   bool direct_reads = true;     // of the kernel's stacks, where it can; else by calls: for tests
+  bool resumes = true;          // user stacks at the end of a switch, where it can: for tests
 };
 
 struct EngineCounters {
@@ -105,7 +107,7 @@ class BpfEngine {
   double ring_fill() const;
   // Is there a program that sees writes to trace_marker?
   bool has_marks() const;
-  bool reads_directly() const;  // see EngineOptions::direct_reads
+  const ProgramChoice& programs() const;  // those that run
 
  private:
   struct State;

@@ -35,7 +35,10 @@ EngineCounters BpfEngine::ReadCounters() const { return {}; }
 uint64_t BpfEngine::KernelTimeNs() const { return 0; }
 double BpfEngine::ring_fill() const { return 0; }
 bool BpfEngine::has_marks() const { return false; }
-bool BpfEngine::reads_directly() const { return false; }
+const ProgramChoice& BpfEngine::programs() const {
+  static const ProgramChoice none;
+  return none;
+}
 
 }  // namespace culprit::record
 #endif  // CULPRIT_HAS_BPF_ENGINE

@@ -17,9 +17,17 @@ struct ProgramChoice {
   MarkProgram marks = MarkProgram::kNone;
   // The kernel's stacks are read by loads (bpf/remembered_kernel.h), not by calls.
   bool direct_reads = false;
+  // A thread's user stack is taken when it has got a CPU again, not when it loses it.
+  bool resumes = false;
 };
 
-// `direct_reads`: if the running kernel knows of them (Linux 6.2).
-std::vector<ProgramChoice> ProgramChoices(bool marks, bool direct_reads);
+// What is made use of if the running kernel has it.
+struct ProgramWishes {
+  bool marks = false;
+  bool direct_reads = true;  // Linux 6.2
+  bool resumes = true;       // the tracepoint sched_exit_tp
+};
+
+std::vector<ProgramChoice> ProgramChoices(const ProgramWishes& wishes);
 
 }  // namespace culprit::record

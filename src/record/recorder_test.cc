@@ -18,6 +18,7 @@
 #include "base/test_folder.h"
 #include "record/bpf_engine.h"
 #include "record/machine.h"
+#include "record/program_choice.h"
 #include "trace/conservation.h"
 #include "trace/trace_reader.h"
 
@@ -240,6 +241,29 @@ TEST(Recorder, AThreadThatNeverRunsIsOneLongWaitWithItsStack) {
   EXPECT_TRUE((it->flags & trace::kWakerUnknown) != 0);
   EXPECT_TRUE(HasFrame(trace, it->stack, "[kernel]!")) << trace.dictionary.StackText(it->stack);
   EXPECT_TRUE(HasFrame(trace, it->stack, "libc")) << trace.dictionary.StackText(it->stack);
+}
+
+void SleepAgainAndAgain() {
+  for (;;) usleep(200'000);
+}
+
+TEST(Recorder, AWaitThatBeganBeforeTheRecordingHasItsWholeStack) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  if (!ProgramChoices({}).front().resumes) {
+    GTEST_SKIP() << "this kernel does not tell when a switch is over (sched_exit_tp)";
+  }
+  const Target target(&SleepAgainAndAgain);
+  usleep(50'000);
+  const trace::Trace trace =
+      RecordAndCheck({.target = {.pids = {target.pid()}}, .duration_ns = 500 * kMs, .budget = 0});
+  const auto it = std::find_if(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+    return event.kind == EventKind::kWait && event.time_ns == trace.metadata.begin_ns;
+  });
+  ASSERT_TRUE(it != trace.events.end());
+  EXPECT_LT(it->end_ns(), trace.metadata.end_ns);
+  EXPECT_TRUE(HasFrame(trace, it->stack, "[kernel]!")) << trace.dictionary.StackText(it->stack);
+  EXPECT_TRUE(HasFrame(trace, it->stack, "SleepAgainAndAgain"))
+      << trace.dictionary.StackText(it->stack);
 }
 
 TEST(Recorder, SystemCallsAreRecordedWhenAskedFor) {

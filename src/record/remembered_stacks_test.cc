@@ -126,6 +126,7 @@ struct Way {
   bool remember = true;
   bool prove = false;  // what frame pointers say
   bool direct_reads = false;
+  bool resumes = true;
   int64_t sample_period_ns = 0;
 };
 
@@ -138,14 +139,17 @@ Places Record(const Players& players, const Way& way) {
                                                   .sample_period_ns = way.sample_period_ns,
                                                   .remember_stacks = way.remember,
                                                   .prove_chains = way.prove,
-                                                  .direct_reads = way.direct_reads}};
+                                                  .direct_reads = way.direct_reads,
+                                                  .resumes = way.resumes}};
   Result<std::unique_ptr<BpfRecording>> made = BpfRecording::Prepare(options, 0, kept);
   EXPECT_TRUE(made.ok()) << made.error().ToString();
   if (!made.ok()) return places;
   BpfRecording& recording = *made.value();
-  // A kernel that has direct reads does not refuse them.
-  EXPECT_EQ(recording.engine().reads_directly(),
-            ProgramChoices(false, way.direct_reads).front().direct_reads);
+  // A kernel that has something does not refuse it.
+  const ProgramChoice best =
+      ProgramChoices({.direct_reads = way.direct_reads, .resumes = way.resumes}).front();
+  EXPECT_EQ(recording.engine().programs().direct_reads, best.direct_reads);
+  EXPECT_EQ(recording.engine().programs().resumes, best.resumes);
   recording.Begin();
   const int64_t begin_ns = MonotonicNs();
   const auto is_enough = [&] {
@@ -210,8 +214,8 @@ void ExpectAreMet(const std::map<std::string, size_t>& remembered, size_t count,
 
 void ExpectSamePlaces(Ends (*make_ends)()) {
   const Players players(make_ends());
-  Places walked = Record(players, {.remember = false});
-  const Places remembered = Record(players, {});
+  Places walked = Record(players, {.remember = false, .resumes = false});
+  const Places remembered = Record(players, {.resumes = false});
   const Places direct = Record(players, {.direct_reads = true});
   // On arm64 by frame pointers, in the kernel too.
   const Places proven = Record(players, {.prove = true, .direct_reads = true});

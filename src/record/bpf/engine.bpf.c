@@ -5,10 +5,11 @@
 // records.h says what goes into the ring; the recorder (bpf_engine.cc) loads,
 // steers and reads.
 //
-// A wait is one record, made when the thread gets a CPU again. The user part of
-// its stack is taken at the switch-out, when the thread's memory is at hand, the
-// kernel's at the switch-in, from the sleeping thread: of a wait that is too short
-// to be recorded it is never taken.
+// A wait is one record, made when the thread gets a CPU again. The kernel part of its
+// stack is taken at the switch-in, from the sleeping thread; the user part when the switch
+// is over (on_resume), when the thread's memory is at hand and the run queue's lock is
+// not held: of a wait that is too short to be recorded neither is taken. Older kernels do
+// not tell when a switch is over: there the user part is taken at the switch-out.
 //
 // What the recorded programs pay is not only the time of these programs but also what they
 // drive out of the caches. So whatever is rare is a function of its own (__noinline), out
@@ -58,6 +59,8 @@ static __always_inline void leave_out_hidden(struct ThreadState *state, struct t
   state->in_ns = now;
 }
 
+static __noinline void tell_resumed(struct ThreadState *state, uint32_t tid);
+
 // One that was there before the recording began, and is met for the first time, has
 // been as it is now since then.
 static __noinline void meet_again(struct ThreadState *state, struct task_struct *task, bool on_cpu,
@@ -80,6 +83,7 @@ static __noinline void meet_again(struct ThreadState *state, struct task_struct 
     }
   }
   if (state->pauses != policy.pauses) {
+    tell_resumed(state, task->pid);
     catch_up(state, task, on_cpu, at_most(policy.resume_ns, now), now);
   }
 }
@@ -189,6 +193,43 @@ static __always_inline bool is_worth_a_stack(bool was_runnable) {
   return !was_runnable || policy.min_wait_ns == 0;
 }
 
+static __always_inline bool has_user_stack(struct task_struct *task,
+                                           const struct ThreadState *state) {
+  return !is_kernel_thread(task) && !(state->flags & kNewThread) &&
+         is_worth_a_stack(state->flags & kWasRunnable);
+}
+
+// The wait that has ended at in_ns, when it got a CPU.
+static __always_inline void tell_wait(struct ThreadState *state, uint64_t in_ns, uint32_t tid,
+                                      uint16_t cpu) {
+  struct WaitRecord *record = 0;
+  if (tell_left_out(state, tid, state->out_ns, false)) record = reserve(sizeof(*record));
+  if (!record) {
+    leave_out(state, in_ns, true);
+    return;
+  }
+  fill_wait(record, state, in_ns, tid);
+  record->head.cpu = cpu;
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  state->run_ns = 0;
+  state->told_ns = in_ns;
+}
+
+static __always_inline void end_wait(struct ThreadState *state) {
+  forget_wake_up(state);
+  state->flags = 0;
+  state->out_ns = 0;
+  state->holder_tid = 0;
+}
+
+// Who has got a CPU and was not met since the switch was over: without the user's stack.
+static __noinline void tell_resumed(struct ThreadState *state, uint32_t tid) {
+  if (!state || !state->resumes) return;
+  state->resumes = 0;
+  tell_wait(state, state->in_ns, tid, state->in_cpu);
+  end_wait(state);
+}
+
 // `slept`: its registers are as it left them. `direct`: see read_kernel_word.
 static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid, uint64_t now,
                                     bool slept, bool direct) {
@@ -211,22 +252,18 @@ static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid,
         !state->kernel_stack && slept) {
       state->kernel_stack = recall_kernel_stack_of(task, kSwitchSlot, direct);
     }
-    struct WaitRecord *record = 0;
-    if (tell_left_out(state, tid, state->out_ns, false)) record = reserve(sizeof(*record));
-    if (record) {
-      fill_wait(record, state, now, tid);
-      bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-      state->run_ns = 0;
-      state->told_ns = now;
-    } else {
-      leave_out(state, now, true);
+    if (sees_resumes && slept && has_user_stack(task, state)) {
+      state->in_ns = now;
+      state->in_cpu = bpf_get_smp_processor_id();
+      state->resumes = 1;
+      note_totals(state, task);
+      expect_resume();
+      return;
     }
+    tell_wait(state, now, tid, bpf_get_smp_processor_id());
   }
-  forget_wake_up(state);
-  state->flags = 0;
-  state->out_ns = 0;
+  end_wait(state);
   state->in_ns = now;
-  state->holder_tid = 0;
   note_totals(state, task);
 }
 
@@ -236,18 +273,31 @@ static __noinline void get_cpu_unseen(struct task_struct *task, uint64_t now) {
 }
 
 // Who is interrupted is so anywhere, and hardly twice in one place.
-static __always_inline void find_interrupted(void *ctx, struct ThreadState *state) {
+static __always_inline void find_interrupted(void *ctx, struct ThreadState *state, uint32_t slot) {
   uint64_t leaf = 0;
-  state->user_stack = capture_user_stack(ctx, kSwitchSlot, &leaf);
+  state->user_stack = capture_user_stack(ctx, slot, &leaf);
   if (!state->user_stack) return;
   state->user_leaf = leaf;
   state->flags |= kLeafApart;
+}
+
+// The current thread's user stack, in a wait.
+static __always_inline void find_waiter(void *ctx, struct task_struct *task,
+                                        struct ThreadState *state, uint32_t slot, uint64_t now) {
+  if (user_registers(task).in_syscall) {
+    state->user_stack = recall_user_stack(ctx, slot, now);
+  } else if (state->flags & kWasRunnable) {
+    find_interrupted(ctx, state, slot);
+  } else {
+    state->user_stack = capture_user_stack(ctx, slot, 0);
+  }
 }
 
 static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint32_t next_tid,
                                       uint64_t now, bool preempt) {
   struct ThreadState *state = state_of(task, true, now);
   if (!state) return;
+  if (state->resumes) tell_resumed(state, task->pid);
   // The switch-in came just before the recording.
   if (state->out_ns) get_cpu_unseen(task, now);
   const uint64_t ran_ns = since(now, state->in_ns);
@@ -268,14 +318,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint3
   state->holder_tid = runnable ? next_tid : 0;
   state->user_stack = 0;
   state->kernel_stack = 0;
-  if (is_kernel_thread(task) || !is_worth_a_stack(runnable)) return;
-  if (user_registers(task).in_syscall) {
-    state->user_stack = recall_user_stack(ctx, kSwitchSlot, now);
-  } else if (runnable) {
-    find_interrupted(ctx, state);
-  } else {
-    state->user_stack = capture_user_stack(ctx, kSwitchSlot, 0);
-  }
+  if (!sees_resumes && has_user_stack(task, state)) find_waiter(ctx, task, state, kSwitchSlot, now);
 }
 
 static __always_inline int see_switch(void *ctx, bool preempt, struct task_struct *prev,
@@ -296,6 +339,22 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_direct, bool preempt, struct task_struct *prev, struct task_struct *next) {
   return see_switch(ctx, preempt, prev, next, true);
+}
+
+// The switch is over, for the thread that has got the CPU.
+SEC("tp_btf/sched_exit_tp")
+int BPF_PROG(on_resume, bool is_switch) {
+  if (!is_resume_expected()) return 0;
+  struct task_struct *task = bpf_get_current_task_btf();
+  struct ThreadState *state = bpf_task_storage_get(&threads, task, 0, 0);
+  if (!state || !state->resumes) return 0;
+  const uint64_t now = clock_ns();
+  state->resumes = 0;
+  find_waiter(ctx, task, state, kResumeSlot, now);
+  tell_wait(state, state->in_ns, task->pid, state->in_cpu);
+  end_wait(state);
+  end_run(kResumeMeter, now);
+  return 0;
 }
 
 // ---- wake-ups ---------------------------------------------------------------
@@ -546,6 +605,7 @@ int tell_pause(struct bpf_iter__task *ctx) {
   const bool on_cpu = task->on_cpu;
   struct ThreadState *state = state_of(task, on_cpu, clock_ns());
   if (!state || state->gone) return 0;
+  tell_resumed(state, task->pid);
   tell_left_out(state, task->pid, on_cpu ? state->in_ns : state->out_ns, false);
   return 0;
 }
@@ -567,6 +627,7 @@ int tell_open(struct bpf_iter__task *ctx) {
   }
   const bool known = state && state->known;
   if (known && state->gone) return 0;
+  if (known) tell_resumed(state, task->pid);
   if (known && state->pauses != policy.pauses) {
     catch_up(state, task, task->on_cpu, at_most(policy.resume_ns, now), now);
   }

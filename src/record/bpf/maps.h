@@ -14,6 +14,7 @@ const volatile uint32_t self_tgid = 0;
 const volatile uint32_t whole_system = 0;
 const volatile uint32_t has_samples = 0;
 const volatile uint32_t has_switches = 1;  // else only system calls are counted
+const volatile uint32_t sees_resumes = 0;  // by on_resume
 const volatile uint32_t wanted_names = 0;
 const volatile char wanted_name[kMaxNames][kNameBytes] = {};
 
@@ -59,7 +60,10 @@ struct ThreadState {
   uint8_t known;  // all of this is valid
   uint8_t flags;  // WaitFlag
   uint8_t gone;   // it has had its last switch-out
-  uint8_t pad[5];
+  // It has a CPU since in_ns, and its wait, since out_ns, is to be told (on_resume).
+  uint8_t resumes;
+  uint8_t pad[2];
+  uint16_t in_cpu;
   // The kernel's own totals when it last got or lost a CPU, for what a pause hid.
   uint64_t kernel_run_ns;
   uint64_t kernel_ready_ns;
@@ -110,6 +114,7 @@ static __always_inline struct Counters *cpu_counters(void) {
 // it: each has its own slot.
 enum ScratchSlot {
   kSwitchSlot,
+  kResumeSlot,
   kWakingSlot,
   kSampleSlot,
   kSyscallSlot,
@@ -120,6 +125,7 @@ enum ScratchSlot {
 
 static __always_inline uint32_t desk_of(uint32_t slot) {
   if (slot == kSampleSlot) return kSampleDesk;
+  if (slot == kResumeSlot) return kResumeDesk;
   return slot == kSwitchSlot || slot == kWakingSlot ? kSwitchDesk : kIssueDesk;
 }
 
@@ -128,6 +134,16 @@ static __always_inline uint32_t desk_of(uint32_t slot) {
     struct Counters *counters_ = cpu_counters(); \
     if (counters_) counters_->field += (amount); \
   } while (0)
+
+static __always_inline void expect_resume(void) { COUNT(resumes, 1); }
+
+// Of some thread on this CPU, since it was last asked.
+static __always_inline bool is_resume_expected(void) {
+  struct Counters *counters_of_cpu = cpu_counters();
+  if (!counters_of_cpu || !counters_of_cpu->resumes) return false;
+  counters_of_cpu->resumes = 0;
+  return true;
+}
 
 static __always_inline void end_run(uint32_t meter_kind, uint64_t begin_ns) {
   struct Counters *counters_of_cpu = cpu_counters();

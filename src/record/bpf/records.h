@@ -46,6 +46,7 @@ enum {
 enum Desk {
   kSwitchDesk,  // on_switch, on_waking: interrupts are off
   kIssueDesk,   // on_issue, system calls: within a thread
+  kResumeDesk,  // on_resume: interrupts come in, whose programs have the others
   kDesks,
   // Samples are not remembered, only the rules that they were walked by.
   kSampleDesk = kDesks,
@@ -223,6 +224,7 @@ struct Policy {
 // kernel do it (BPF_ENABLE_STATS) costs each run two more looks at the clock.
 enum MeterKind {
   kSwitchMeter,
+  kResumeMeter,
   kWakingMeter,
   kSampleMeter,
   kEnterMeter,
@@ -247,6 +249,7 @@ struct Counters {
   uint64_t chains;
   uint64_t chain_frames;
   uint32_t untimed[kMeters];  // runs since one was timed
+  uint32_t resumes;           // that on_resume is to see
   uint64_t chain_guesses;
   uint64_t stacks;      // captured in another way
   uint64_t new_stacks;  // told for the first time, or again
