@@ -262,9 +262,10 @@ in_turns() {  # SERVER
           attached+=($!)
           on_cpu 1 $!
         done
-        # For some seconds after that the server is slower than it is from then on.
-        sleep 6
       fi
+      # For some seconds after that the server is slower than it is from then on; and one that has
+      # rested differs from one that has not.
+      sleep 6
       before=$(own_ticks "${attached[@]}")
       cpu_per_request "$1" "$main" "$seconds" >>"$work/$1.$kind"
       [[ $kind == guard ]] && echo $(($(own_ticks "${attached[@]}") - before)) >>"$work/$1.own"

@@ -138,9 +138,11 @@ busy_us() {
     '/^cpu / { printf "%.0f\n", cpus * now_ns / 1000 - ($5 + $6) * 1e6 / hz }' /proc/stat
 }
 
-# One run: CPU nanoseconds an operation.
+# One run: CPU nanoseconds an operation. What a recorder has left to be written to the disk is
+# its own cost, not that of whoever comes next.
 measure() {
   local workload=$1 engine=$2 before after operations
+  sync
   start_recorder "$engine"
   before=$(busy_us)
   operations=$("${workload}_run")
