@@ -263,8 +263,7 @@ in_turns() {  # SERVER
           on_cpu 1 $!
         done
       fi
-      # For some seconds after that the server is slower than it is from then on; and one that has
-      # rested differs from one that has not.
+      # For some seconds after that the server is slower than it is from then on; all turns rest alike.
       sleep 6
       before=$(own_ticks "${attached[@]}")
       cpu_per_request "$1" "$main" "$seconds" >>"$work/$1.$kind"
