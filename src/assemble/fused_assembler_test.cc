@@ -321,8 +321,9 @@ TEST(FusedAssembler, ASampleAfterAWaitIsOfTheRunThatFollows) {
   ASSERT_TRUE(a.OffCpu({.tid = 1, .out_ns = 300, .in_ns = 500, .in_cpu = 0, .out_cpu = 0}).ok());
   ASSERT_TRUE(a.Finish(600).ok());
   std::map<uint32_t, int64_t> run_ns;
-  for (const Event& event : target.Of(EventKind::kRunning))
+  for (const Event& event : target.Of(EventKind::kRunning)) {
     run_ns[event.stack.value] += event.dur_ns;
+  }
   EXPECT_EQ(run_ns[before.value], 150);
   EXPECT_EQ(run_ns[after.value], 100);
   EXPECT_TRUE(trace::CheckConservation(target.trace).ok());

@@ -12,7 +12,6 @@ namespace {
 // The kernel's types name the functions that programs may call.
 constexpr const char* kKernelTypes = "/sys/kernel/btf/vmlinux";
 constexpr std::string_view kDirectRead = "bpf_rdonly_cast";
-
 constexpr std::string_view kResume = "btf_trace_sched_exit_tp";
 
 bool Has(const std::string& types, std::string_view name) {
