@@ -128,6 +128,8 @@ std::vector<OpenUnit> GuardedProcess::OpenUnits(uint64_t now_ns) const {
     }
     OpenUnit unit;
     unit.tid = slot.tid.load();
+    unit.slot = index;
+    unit.begin_ticks = slot.begin_ticks;
     unit.begin_ns = TicksToNs(header, slot, slot.begin_ticks);
     // The slot may be younger than the caller's clock.
     unit.elapsed_ns = now_ns > unit.begin_ns ? now_ns - unit.begin_ns : 0;
@@ -149,6 +151,12 @@ std::vector<OpenUnit> GuardedProcess::OpenUnits(uint64_t now_ns) const {
   idle_ = units.empty() && buffer_ == last_;
   if (!idle_) last_ = buffer_;
   return units;
+}
+
+bool GuardedProcess::IsOpen(const OpenUnit& unit) const {
+  uint64_t begin_ticks = 0;
+  return slots_.Read(SlotOffset(unit.slot) + offsetof(UnitSlot, begin_ticks), begin_ticks) &&
+         begin_ticks == unit.begin_ticks;
 }
 
 std::vector<ThreadUnits> GuardedProcess::UnitsByThread() const {

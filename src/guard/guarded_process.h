@@ -42,6 +42,8 @@ struct ProcessCounters {
 // A unit that a thread is in the midst of.
 struct OpenUnit {
   int64_t tid = 0;
+  uint32_t slot = 0;
+  uint64_t begin_ticks = 0;
   uint64_t begin_ns = 0;
   uint64_t elapsed_ns = 0;
   uint64_t run_delay_ns = 0;  // of the thread, as read at the unit's begin or later
@@ -77,6 +79,8 @@ class GuardedProcess {
   ProcessCounters Counters() const;
   // What is said of one that is in time may be of two that follow each other.
   std::vector<OpenUnit> OpenUnits(uint64_t now_ns) const;
+  // Its thread has not gone on to another one since.
+  bool IsOpen(const OpenUnit& unit) const;
   std::vector<ThreadUnits> UnitsByThread() const;
   // As of the last OpenUnits(): no unit was open, and none had been since the one before.
   bool idle() const { return idle_; }

@@ -134,6 +134,32 @@ TEST(GuardedProcess, SeesUnitsThatRunAndNotThoseBeingChanged) {
   EXPECT_TRUE(process.value().Counters().ended);
 }
 
+TEST(GuardedProcess, TellsAUnitFromTheOneAfterIt) {
+  const TestFolder folder;
+  FakeRuntime runtime(folder.path(), getpid());
+  const auto process = Open(folder);
+  ASSERT_TRUE(process.ok());
+  wire::UnitSlot slot = {};
+  slot.tid = 11;
+  slot.sequence = 4;
+  slot.begin_ticks = FakeRuntime::TicksOf(400'000);
+  slot.overdue_ticks = FakeRuntime::TicksOf(900'000);
+  runtime.SetSlot(1, slot);
+  const std::vector<OpenUnit> units = process.value().OpenUnits(1'000'000);
+  ASSERT_EQ(units.size(), 1u);
+  EXPECT_TRUE(process.value().IsOpen(units[0]));
+  slot.contexts[0] = 1;  // it goes on
+  slot.sequence = 6;
+  runtime.SetSlot(1, slot);
+  EXPECT_TRUE(process.value().IsOpen(units[0]));
+  slot.begin_ticks = FakeRuntime::TicksOf(950'000);
+  runtime.SetSlot(1, slot);
+  EXPECT_FALSE(process.value().IsOpen(units[0]));
+  slot.begin_ticks = 0;
+  runtime.SetSlot(1, slot);
+  EXPECT_FALSE(process.value().IsOpen(units[0]));
+}
+
 TEST(GuardedProcess, SurvivesAFileCutShort) {
   const TestFolder folder;
   FakeRuntime runtime(folder.path(), getpid());

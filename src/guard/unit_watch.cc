@@ -77,6 +77,10 @@ void UnitWatch::Look(const GuardedProcess& process, const ProcessImage& image, c
   watched.next_round *= 2;
   auto stack = stacks_.Take(process.pid(), unit.tid, image);
   if (!stack.ok()) return;
+  // One that has ended meanwhile has no part in what its thread does now. All units of
+  // a trickle are one output's.
+  const bool is_trickle = unit.begin_ns == unit.trickle_ns;
+  if (!is_trickle && !process.IsOpen(unit)) return;
   ++watched.looks_of_unit;
   if (watched.looks.size() >= kMaxKeptLooks) watched.looks.erase(watched.looks.begin());
   watched.looks.push_back(
