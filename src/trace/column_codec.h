@@ -41,6 +41,7 @@ class ColumnEncoder {
   void Bytes(std::string_view plane, ByteWriter& out);
   // Any bytes as `raw length, zstd frame`; the inverse is Decompress().
   void Compress(std::string_view raw, ByteWriter& out);
+  bool compresses() const { return compresses_columns_; }
 
  private:
   std::string_view CompressInto(std::string_view raw);

@@ -7,8 +7,9 @@
 // time is known in advance: a tile begins where the owner's last one ended, a
 // wake-up happens where the wait ended, a ready carries the wait's stack. Only
 // the differences from these expectations are stored, one column for each
-// field of each kind (column_codec.h), and columns of zeros not at all. The
-// grammar is in docs/format.md.
+// field of each kind (column_codec.h), and columns of zeros not at all; moments at
+// which a CPU goes from thread to thread once (hand_overs.h). The grammar is in
+// docs/format.md.
 //
 // Decoding costs about as much as reading memory (see docs/benchmarks.md) and
 // trusts nothing: lengths, kinds, ids and the range of times are checked.

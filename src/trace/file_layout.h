@@ -21,8 +21,8 @@ namespace culprit::trace {
 
 inline constexpr std::string_view kFileMagic{"CTRACE\x1a\n", 8};
 inline constexpr std::string_view kTrailerMagic{"CTRACEND", 8};
-inline constexpr uint16_t kMajorVersion = 1;
-inline constexpr uint16_t kMinorVersion = 1;
+inline constexpr uint16_t kMajorVersion = 2;
+inline constexpr uint16_t kMinorVersion = 0;
 inline constexpr size_t kFileHeadBytes = 16;
 inline constexpr size_t kSectionHeadBytes = 24;
 inline constexpr size_t kTrailerBytes = 16;

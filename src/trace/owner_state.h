@@ -28,6 +28,7 @@ struct OwnerState {
   uint32_t stack = kNoId;  // of the last tile
   uint32_t other = kNoId;  // of the last wait or unwait
   uint16_t cpu = 0;
+  EventKind tile = EventKind::kWait;  // the last one
 
   explicit OwnerState(int64_t block_start_ns)
       : tile_end(static_cast<uint64_t>(block_start_ns)),
@@ -37,20 +38,28 @@ struct OwnerState {
     return IsTile(kind) || kind == EventKind::kUnwait ? tile_end : other_end;
   }
 
+  // A run without a stack had no sample; who is ready after running lost the CPU.
+  uint8_t ExpectedFlags(EventKind kind, uint32_t its_stack) const {
+    const bool unsampled = kind == EventKind::kRunning && its_stack == kNoId;
+    const bool preempted = kind == EventKind::kReady && tile == EventKind::kRunning;
+    return static_cast<uint8_t>((unsampled ? kNotSampled : 0) | (preempted ? kPreempted : 0));
+  }
+
   // Kinds follow each other as they like, so no branch on them would be foreseen:
   // each part is chosen instead.
   void Advance(const Event& event) {
     const EventKind kind = event.kind;
     const auto time = static_cast<uint64_t>(event.time_ns);
     const uint64_t end = time + static_cast<uint64_t>(event.dur_ns);
-    const bool tile = IsTile(kind);
+    const bool is_tile = IsTile(kind);
     const bool unwait = kind == EventKind::kUnwait;
     const bool lasts = kind == EventKind::kHardware || kind == EventKind::kSyscall;
-    tile_end = tile ? end : tile_end;
-    stack = tile ? event.stack.value : stack;
+    tile_end = is_tile ? end : tile_end;
+    stack = is_tile ? event.stack.value : stack;
     const uint64_t nested_end = lasts ? end : time;  // calls and markers hold others
-    other_end = tile || unwait ? other_end : nested_end;
+    other_end = is_tile || unwait ? other_end : nested_end;
     other = unwait || kind == EventKind::kWait ? OtherOf(event).value : other;
+    tile = is_tile ? kind : tile;
     cpu = unwait ? cpu : event.cpu;  // the waker's says nothing about the owner's
   }
 };

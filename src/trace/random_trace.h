@@ -57,6 +57,7 @@ inline Trace RandomTrace(const RandomTraceOptions& options) {
     stacks.push_back(stack);
   }
   int64_t now_ns = 1000;
+  Event run;  // the last one
   for (size_t i = 0; i < options.events; ++i) {
     Event e;
     e.kind = static_cast<EventKind>(below(kEventKinds));
@@ -80,6 +81,13 @@ inline Trace RandomTrace(const RandomTraceOptions& options) {
       e.arg1 = INT64_MIN;
       if (below(2) == 0) e.thread = ThreadId();
     }
+    if (e.kind == EventKind::kReady && below(2) == 0) {  // gets its CPU from who ran there
+      e.cpu = run.cpu;
+      e.time_ns = run.end_ns() - static_cast<int64_t>(below(100'000));
+      e.dur_ns = run.end_ns() - e.time_ns;
+      if (below(2) == 0) e.peer = run.thread;
+    }
+    if (e.kind == EventKind::kRunning) run = e;
     trace.events.push_back(e);
   }
   for (int i = 0; i < 5; ++i) {

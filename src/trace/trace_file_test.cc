@@ -61,18 +61,6 @@ TEST(TraceFile, GivesBackWhatWasWrittenWithoutCompression) {
   EXPECT_GT(bytes.size(), EncodeTrace(trace, {.block_events = 300}).size());
 }
 
-// A reader of version 1.0 skips the column that it does not know.
-TEST(TraceFile, AFileWithoutOperationsIsOneOfTheFirstVersion) {
-  Trace trace = RandomTrace({.seed = 9, .events = 2000});
-  for (Event& event : trace.events) {
-    if (event.kind == EventKind::kSyscall) event.arg0 = CallNumber(event.arg0);
-  }
-  std::string bytes = EncodeTrace(trace);
-  ASSERT_EQ(bytes[10], 1);
-  bytes[10] = 0;
-  ExpectSame(trace, Reread(bytes));
-}
-
 TEST(TraceFile, AnOperationAddsAColumnAndNothingElse) {
   Trace plain = RandomTrace({.seed = 9, .events = 2000});
   for (Event& event : plain.events) {
@@ -419,7 +407,7 @@ TEST(TraceFile, RefusesWhatIsNoTraceWithAReason) {
   std::string newer = EncodeFileHead();
   newer[8] = 9;
   EXPECT_EQ(message(newer),
-            "f: was written in format version 9; this program reads up to 1 (at byte 8)");
+            "f: was written in format version 9; this program reads up to 2 (at byte 8)");
 }
 
 TEST(TraceFile, ATraceWithoutEventsIsWhole) {
