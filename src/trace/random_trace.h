@@ -81,8 +81,8 @@ inline Trace RandomTrace(const RandomTraceOptions& options) {
       e.arg1 = INT64_MIN;
       if (below(2) == 0) e.thread = ThreadId();
     }
-    if (e.kind == EventKind::kReady && below(2) == 0) {  // gets its CPU from who ran there
-      e.cpu = run.cpu;
+    if (e.kind == EventKind::kReady && run.end_ns() > 100'000 && below(2) == 0) {
+      e.cpu = run.cpu;  // that it gets from who ran there
       e.time_ns = run.end_ns() - static_cast<int64_t>(below(100'000));
       e.dur_ns = run.end_ns() - e.time_ns;
       if (below(2) == 0) e.peer = run.thread;

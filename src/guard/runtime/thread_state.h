@@ -76,7 +76,7 @@ struct UnitTime {
 // A descriptor that takes output, in one iteration after the other (trickle.h).
 struct FollowedOutput {
   uint64_t data = 0;  // of its events
-  ThreadTimes begin;
+  ThreadTimes begin = {};
   uint64_t limit_ticks = 0;  // from then on it may be too slow
   uint64_t events = 0;       // of all its iterations
   uint32_t iterations = 0;
