@@ -142,6 +142,28 @@ TEST(GuardSession, PlansChangeWhileTheProgramRuns) {
   EXPECT_TRUE(loop.EndsWell());
 }
 
+TEST(GuardSession, NoUnitIsLostWhenThePlanChanges) {
+  const std::string plan = GuardPlan(SlowHabit(), 1'000'000'000).Bytes();
+  SessionFolder session = MakeSession(plan);
+  ASSERT_TRUE(session.WritePlan(2, plan).ok());
+  FedLoop loop(session.path());
+  const auto counters = [&] {
+    const auto process = GuardedProcess::Open(session.path(), loop.pid());
+    return process.ok() ? process.value().Counters() : ProcessCounters();
+  };
+  ASSERT_TRUE(loop.FeedUntil([&] { return counters().units > 5; }));
+  usleep(100'000);
+  const uint64_t before = counters().units;
+  ASSERT_TRUE(session.Want(2).ok());
+  for (int i = 0; i < 8; ++i) {
+    loop.Feed(1);
+    usleep(30'000);
+  }
+  EXPECT_EQ(counters().plan, 2u);
+  EXPECT_EQ(counters().units, before + 8);
+  EXPECT_TRUE(loop.EndsWell());
+}
+
 // A program that may not make memory executable (prctl PR_SET_MDWE, kept by exec),
 // as hardened services are: it cannot be patched, and runs as ever.
 TEST(GuardSession, AProgramWhoseMemoryCannotBecomeCodeRunsAsEver) {

@@ -64,7 +64,7 @@ inline constexpr uint32_t kUsesOfAnswer = 64;
 }
 
 // The next one begins. A signal's handler may have been in between, and be in a loop
-// of its own now; or the plan is another: then nothing begins.
+// of its own now: then nothing begins.
 [[gnu::always_inline]] inline void LeaveQuickly(ThreadState& state, const WaitSpec& spec,
                                                 const CallArguments& arguments,
                                                 const CallPlace& place, long result) {
@@ -75,7 +75,11 @@ inline constexpr uint32_t kUsesOfAnswer = 64;
     if (state.odd.follows && plan != nullptr) FollowIfDue(state, *plan, {}, 0);
     return;
   }
-  if (plan == nullptr || !IsAtItsHead(state, plan, place)) return;
+  if (plan == nullptr) return;
+  if (!IsAtItsHead(state, plan, place)) {
+    if (state.plan == plan) return;
+    return LeaveUnderNewPlan(state, *plan, static_cast<uint32_t>(spec.call), place, ready);
+  }
   const uint64_t now = ReadTicks();
   const ReadyList list = ReadyListOf(spec, arguments, ready);
   if (state.odd.Any() || state.unread_ticks >= state.read_after_ticks ||

@@ -130,6 +130,17 @@ bool MayBlockHere(ThreadState& state, const WaitSpec& spec, const CallArguments&
 // How long a thread that never goes the long way may not see that there is work.
 constexpr uint64_t kAskForWorkNs = 10'000'000;
 
+// The head of a loop that begins units, by this plan; null: the call is none.
+const SiteRule* HeadAt(ThreadState& state, const LoadedPlan& plan, uint32_t call,
+                       const CallPlace& place) {
+  if (!IsGuarding(plan) || state.odd.in_runtime) return nullptr;
+  const SiteRule* site = FindSite(plan, place.site);
+  if (site == nullptr || site->call != call) return nullptr;
+  const SiteRule* head = FindHead(state, plan, *site, place.sp);
+  const bool begins = head != nullptr && (head->flags & wire::PlanSite::kHandOver) == 0;
+  return begins ? head : nullptr;
+}
+
 void EnterHead(WaitFrame& frame, ThreadState& state, const LoadedPlan& plan, const SiteRule& head) {
   frame.plan = &plan;
   frame.head = &head;
@@ -183,8 +194,12 @@ void LeaveWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& argu
   ThreadState* state = ThisThread();
   if (plan == nullptr || state == nullptr) return;
   if (frame.head != nullptr) {
-    // A thread that waited while plans changed begins with its next wait.
-    if (frame.plan != plan) return;
+    // The plan may be another since: modules came, perhaps by the very unit that ended.
+    if (frame.plan != plan) {
+      frame.plan = plan;
+      frame.head = HeadAt(*state, *plan, static_cast<uint32_t>(spec.call), frame.place);
+      if (frame.head == nullptr) return;
+    }
     if (result < 0) state->blocking_fd = 0;
     const uint32_t ready = ReadyEvents(spec, result);
     FollowIfDue(*state, *plan, ReadyListOf(spec, arguments, ready), ready);
@@ -199,6 +214,12 @@ void LeaveHead(ThreadState& state, const CallPlace& place, const epoll_event* ev
                uint32_t ready) {
   FollowIfDue(state, *state.plan, FirstOf(events, ready), ready);
   LeaveLoopWait(state, *state.plan, *state.head, place.sp, ready);
+}
+
+void LeaveUnderNewPlan(ThreadState& state, const LoadedPlan& plan, uint32_t call,
+                       const CallPlace& place, uint32_t ready) {
+  const SiteRule* head = HeadAt(state, plan, call, place);
+  if (head != nullptr) LeaveLoopWait(state, plan, *head, place.sp, ready);
 }
 
 }  // namespace culprit::guard::runtime

@@ -47,6 +47,10 @@ void LeaveWait(WaitFrame& frame, const WaitSpec& spec, const CallArguments& argu
 void LeaveHead(ThreadState& state, const CallPlace& place, const epoll_event* events,
                uint32_t ready);
 
+// The same under another plan than it was entered under.
+void LeaveUnderNewPlan(ThreadState& state, const LoadedPlan& plan, uint32_t call,
+                       const CallPlace& place, uint32_t ready);
+
 // The stack pointer at entry of the function that this stands in.
 #define CULPRIT_ENTRY_SP() \
   (reinterpret_cast<uint64_t>(__builtin_dwarf_cfa()) - culprit::guard::runtime::kCfaAboveEntry)
