@@ -118,15 +118,18 @@ class FedLoop {
   long fed_ = 0;
 };
 
+// All zero until the runtime has made its files.
+ProcessCounters CountersOf(const SessionFolder& session, const FedLoop& loop) {
+  const auto process = GuardedProcess::Open(session.path(), loop.pid());
+  return process.ok() ? process.value().Counters() : ProcessCounters();
+}
+
 TEST(GuardSession, PlansChangeWhileTheProgramRuns) {
   SessionFolder session = MakeSession(HandPlan(wire::Mode::kTrain).Bytes());
   ASSERT_TRUE(session.WritePlan(2, HandPlan(wire::Mode::kOff).Bytes()).ok());
   ASSERT_TRUE(session.WritePlan(3, GuardPlan(SlowHabit(), 1'000'000'000).Bytes()).ok());
   FedLoop loop(session.path());
-  const auto counters = [&] {
-    const auto process = GuardedProcess::Open(session.path(), loop.pid());
-    return process.ok() ? process.value().Counters() : ProcessCounters();
-  };
+  const auto counters = [&] { return CountersOf(session, loop); };
   ASSERT_TRUE(loop.FeedUntil([&] { return counters().plan == 1; }));
   EXPECT_GT(counters().patched, 1000u);
   ASSERT_TRUE(session.Want(2).ok());
@@ -147,10 +150,7 @@ TEST(GuardSession, NoUnitIsLostWhenThePlanChanges) {
   SessionFolder session = MakeSession(plan);
   ASSERT_TRUE(session.WritePlan(2, plan).ok());
   FedLoop loop(session.path());
-  const auto counters = [&] {
-    const auto process = GuardedProcess::Open(session.path(), loop.pid());
-    return process.ok() ? process.value().Counters() : ProcessCounters();
-  };
+  const auto counters = [&] { return CountersOf(session, loop); };
   ASSERT_TRUE(loop.FeedUntil([&] { return counters().units > 5; }));
   usleep(100'000);
   const uint64_t before = counters().units;

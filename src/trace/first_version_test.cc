@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "trace/small_trace.h"
 #include "trace/syscall_operation.h"
@@ -57,9 +58,9 @@ SmallTrace FirstVersionTrace() {
   return small;
 }
 
-TEST(FirstVersion, IsRead) {
+void ExpectRead(std::string bytes) {
   const Trace expected = FirstVersionTrace().trace;
-  auto reader = TraceReader::FromBytes(Bytes(kFile), "first");
+  auto reader = TraceReader::FromBytes(std::move(bytes), "first");
   ASSERT_TRUE(reader.ok()) << reader.error().ToString();
   const Trace read = std::move(reader.value()).ReadAll();
   EXPECT_TRUE(read.diagnostics.empty());
@@ -70,6 +71,16 @@ TEST(FirstVersion, IsRead) {
     EXPECT_EQ(std::count(read.events.begin(), read.events.end(), event), 1)
         << Name(event.kind) << " at " << event.time_ns;
   }
+}
+
+TEST(FirstVersion, IsRead) { ExpectRead(Bytes(kFile)); }
+
+TEST(FirstVersion, WhateverItsMinorVersion) {
+  std::string bytes = Bytes(kFile);
+  ASSERT_EQ(bytes[8], 1);
+  ASSERT_EQ(bytes[10], 1);
+  bytes[10] = 0;
+  ExpectRead(std::move(bytes));
 }
 
 }  // namespace

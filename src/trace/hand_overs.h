@@ -4,8 +4,8 @@
 // one block of events. The run of the one and the ready time of the other end at that
 // moment, so it need be stored once: a run then ends "at the next hand-over of its
 // CPU", a ready time "at the next but two", and who left is who held the CPU. On a busy
-// machine these are half of all durations. Encoder and decoder ask the same questions
-// in the same order, so that they always agree.
+// machine two of three durations end so. Encoder and decoder ask the same questions in
+// the same order, so that they always agree.
 #pragma once
 
 #include <cstdint>

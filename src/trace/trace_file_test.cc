@@ -61,6 +61,14 @@ TEST(TraceFile, GivesBackWhatWasWrittenWithoutCompression) {
   EXPECT_GT(bytes.size(), EncodeTrace(trace, {.block_events = 300}).size());
 }
 
+TEST(TraceFile, CallsWithoutOperationsAreGivenBack) {
+  Trace trace = RandomTrace({.seed = 9, .events = 2000});
+  for (Event& event : trace.events) {
+    if (event.kind == EventKind::kSyscall) event.arg0 = CallNumber(event.arg0);
+  }
+  ExpectSame(trace, Reread(EncodeTrace(trace)));
+}
+
 TEST(TraceFile, AnOperationAddsAColumnAndNothingElse) {
   Trace plain = RandomTrace({.seed = 9, .events = 2000});
   for (Event& event : plain.events) {
