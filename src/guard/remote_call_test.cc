@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -33,6 +34,7 @@ struct Shared {
   std::atomic<int> done = 0;
   std::atomic<int64_t> result = 0;
   std::atomic<int> error = 0;
+  std::atomic<int> go = 0;
   std::atomic<int> stop = 0;
 };
 
@@ -262,18 +264,24 @@ TEST(ThreadStop, LetsGoOfAThreadThatStopsOnlyMuchLater) {
 
 // ---- stacks from outside
 
+// Empty if there is no stack.
+std::vector<NamedFrame> FramesBy(const ProcessImage& image, const Child& child) {
+  RemoteThreadStack stacks;
+  const auto stack = stacks.Take(child.pid(), child.pid(), image);
+  if (!stack.ok()) return {};
+  symbol::Symbolizer symbolizer;
+  return NameFrames(stack.value().addresses, true, image, symbolizer);
+}
+
+bool Name(const std::vector<NamedFrame>& frames, const std::string& function) {
+  return std::any_of(frames.begin(), frames.end(), [&](const NamedFrame& frame) {
+    return frame.function.find(function) != std::string::npos;
+  });
+}
+
 bool Names(const Child& child, const std::string& function) {
   const auto image = ProcessImage::Read(child.pid());
-  if (!image.ok()) return false;
-  RemoteThreadStack stacks;
-  const auto stack = stacks.Take(child.pid(), child.pid(), image.value());
-  if (!stack.ok()) return false;
-  symbol::Symbolizer symbolizer;
-  for (const NamedFrame& frame :
-       NameFrames(stack.value().addresses, true, image.value(), symbolizer)) {
-    if (frame.function.find(function) != std::string::npos) return true;
-  }
-  return false;
+  return image.ok() && Name(FramesBy(image.value(), child), function);
 }
 
 extern "C" [[gnu::noinline]] void GuardTestSpins(Shared& shared) {
@@ -323,6 +331,57 @@ TEST(RemoteThreadStack, NamesWhereARunningThreadIs) {
   const int64_t before = child.shared().result.load();
   usleep(20'000);
   EXPECT_GT(child.shared().result.load(), before) << "it goes on afterwards";
+}
+
+// A function made now, with a frame: calls its first argument with its second.
+using CallsAnother = void (*)(void (*)(Shared&), Shared&);
+CallsAnother MakeCaller() {
+#if defined(__x86_64__)
+  const uint8_t code[] = {0x55,              // push %rbp
+                          0x48, 0x89, 0xe5,  // mov %rsp, %rbp
+                          0x48, 0x89, 0xf8,  // mov %rdi, %rax
+                          0x48, 0x89, 0xf7,  // mov %rsi, %rdi
+                          0xff, 0xd0,        // call *%rax
+                          0x5d,              // pop %rbp
+                          0xc3};             // ret
+#else
+  const uint32_t code[] = {0xa9bf7bfd,   // stp x29, x30, [sp, #-16]!
+                           0x910003fd,   // mov x29, sp
+                           0xaa0003e2,   // mov x2, x0
+                           0xaa0103e0,   // mov x0, x1
+                           0xd63f0040,   // blr x2
+                           0xa8c17bfd,   // ldp x29, x30, [sp], #16
+                           0xd65f03c0};  // ret
+#endif
+  auto* place = static_cast<char*>(
+      mmap(nullptr, sizeof(code), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  memcpy(place, code, sizeof(code));
+  mprotect(place, sizeof(code), PROT_READ | PROT_EXEC);
+  __builtin___clear_cache(place, place + sizeof(code));
+  return reinterpret_cast<CallsAnother>(place);
+}
+
+extern "C" [[gnu::noinline]] void GuardTestUsesNewCode(Shared& shared) {
+  MakeCaller()(GuardTestSpins, shared);
+  shared.done = 1;
+}
+
+TEST(RemoteThreadStack, GoesOnThroughCodeThatWasMadeSinceTheImageWasRead) {
+  const Child child([](Shared& shared, int) {
+    shared.ready = 1;
+    while (shared.go.load() == 0) usleep(1000);
+    GuardTestUsesNewCode(shared);
+  });
+  const auto image = ProcessImage::Read(child.pid());
+  ASSERT_TRUE(image.ok());
+  child.shared().go = 1;
+  while (child.shared().result.load() == 0) usleep(1000);
+  const std::vector<NamedFrame> frames = FramesBy(image.value(), child);
+  EXPECT_TRUE(Name(frames, "GuardTestSpins"));
+  EXPECT_TRUE(Name(frames, "GuardTestUsesNewCode"));
+  EXPECT_EQ(std::count_if(frames.begin(), frames.end(),
+                          [](const NamedFrame& frame) { return frame.module.empty(); }),
+            1);
 }
 
 TEST(RemoteThreadStack, NamesWhereAThreadSleepsWithoutTouchingIt) {

@@ -85,7 +85,7 @@ Result<ThreadStack> RemoteThreadStack::Take(int64_t pid, int64_t tid, const Proc
   stack.system_call = place.number;
   if (!place.running) {
     const std::string bytes = StackBytes(pid, place.stack_pointer, kStackBytes);
-    Walk(SleepingRegisters(place), {place.stack_pointer, bytes}, image, stack);
+    Walk(pid, SleepingRegisters(place), {place.stack_pointer, bytes}, image, stack);
     // Where a caller needs a register that only the thread has, look at it, if
     // it takes no harm.
     if (stack.complete || FailsWhenStopped(place.number)) return stack;
@@ -102,7 +102,7 @@ Result<ThreadStack> RemoteThreadStack::Take(int64_t pid, int64_t tid, const Proc
   second.running = stack.running;
   second.system_call = stack.system_call;
   second.held_ns = stack.held_ns;
-  Walk(held.registers, {stack_pointer, held.stack}, image, second);
+  Walk(pid, held.registers, {stack_pointer, held.stack}, image, second);
   if (second.addresses.size() > known) return second;
   return stack;
 }
@@ -131,12 +131,22 @@ CallFrameStep RemoteThreadStack::Step(bool is_return, const CallFrameMemory& mem
   return FollowRecord(memory, registers);
 }
 
-void RemoteThreadStack::Walk(CallFrameRegisters registers, const CallFrameMemory& memory,
-                             const ProcessImage& image, ThreadStack& stack) {
+void RemoteThreadStack::Walk(int64_t pid, const CallFrameRegisters& registers,
+                             const CallFrameMemory& memory, const ProcessImage& image,
+                             ThreadStack& stack) {
+  WalkBy(image, registers, memory, stack);
+  if (!stack.strays) return;
+  const auto now = ProcessImage::Read(pid);
+  if (now.ok()) WalkBy(now.value(), registers, memory, stack);
+}
+
+void RemoteThreadStack::WalkBy(const ProcessImage& image, CallFrameRegisters registers,
+                               const CallFrameMemory& memory, ThreadStack& stack) {
   stack.addresses.clear();
   stack.addresses.push_back(registers.pc);
+  stack.strays = image.Find(registers.pc) == nullptr;
   bool is_return = false;
-  while (stack.addresses.size() < kMaxRemoteFrames) {
+  while (!stack.strays && stack.addresses.size() < kMaxRemoteFrames) {
     const uint64_t before = registers.values[kStackPointer];
     const CallFrameStep step = Step(is_return, memory, image, registers);
     registers.pc &= kAddressBits;
@@ -149,7 +159,8 @@ void RemoteThreadStack::Walk(CallFrameRegisters registers, const CallFrameMemory
       stack.complete = true;
       return;
     }
-    if (image.Find(registers.pc) == nullptr) return;
+    stack.strays = image.Find(registers.pc) == nullptr;
+    if (stack.strays) return;
     // Frames lie ever higher, except that a leaf of arm64 has none of its own.
     if (registers.values[kStackPointer] < before) return;
     if (registers.values[kStackPointer] == before && is_return) return;

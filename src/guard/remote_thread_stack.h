@@ -7,8 +7,9 @@
 // that a stop would fail with EINTR (epoll_wait and its like) is never stopped.
 //
 // Callers are found by the unwind tables of the files on disk, by frame pointers
-// where there are none. The memory is another program's: nothing read from it is
-// trusted. Tables are kept between calls. One thread at a time.
+// where there are none: code that was made at run time, also since the image was read. The memory
+// is another program's: nothing read from it is trusted. Tables are kept between calls. One thread
+// at a time.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@ struct ThreadStack {
   int64_t system_call = -1;         // where it slept; -1: in none
   bool complete = false;            // down to the thread's start
   uint64_t held_ns = 0;             // how long it was stopped for it, at most
+  bool strays = false;              // it ends where no code is known to be
 };
 
 class RemoteThreadStack {
@@ -41,8 +43,11 @@ class RemoteThreadStack {
 
  private:
   symbol::CallFrames* FramesOf(const std::string& path);
-  void Walk(symbol::CallFrameRegisters registers, const symbol::CallFrameMemory& memory,
-            const ProcessImage& image, ThreadStack& stack);
+  // By the image; where that knows the code no more, by the process's image as it is now.
+  void Walk(int64_t pid, const symbol::CallFrameRegisters& registers,
+            const symbol::CallFrameMemory& memory, const ProcessImage& image, ThreadStack& stack);
+  void WalkBy(const ProcessImage& image, symbol::CallFrameRegisters registers,
+              const symbol::CallFrameMemory& memory, ThreadStack& stack);
   symbol::CallFrameStep Step(bool is_return, const symbol::CallFrameMemory& memory,
                              const ProcessImage& image, symbol::CallFrameRegisters& registers);
 
