@@ -106,8 +106,10 @@ ControlSocket::~ControlSocket() {
   unlink(path_.c_str());
 }
 
+// Nearly always nobody waits, and accept makes a socket before it finds that out.
 void ControlSocket::Serve(const Handler& handler) {
-  for (;;) {
+  pollfd waiting = {.fd = fd_, .events = POLLIN, .revents = 0};
+  while (poll(&waiting, 1, 0) == 1) {
     const int client = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
     if (client < 0) return;
     const std::string request = ReadLine(client, kPatienceMs);
