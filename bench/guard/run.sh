@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # What guards cost: CPU time (user + system) of a server and its children per
 # request, without guards, without them once more, and with them: in one process, into
-# which `culprit guard attach` brings them and from which it takes them again, or (PostgreSQL,
-# HOW=starts) in a process of its own each time, under `culprit guard run`.
+# which `culprit guard attach` brings them and from which it takes them again (of PostgreSQL the one
+# that makes a process for every connection), or (HOW=starts) in a process of its own each time,
+# under `culprit guard run`.
 # The three stand in every round, in an order that changes: how far the second is
 # from the first is the noise of the rest. The server has one CPU, its clients and culprit another:
 # when they share both, how often a server finds nothing to do and
@@ -243,6 +244,11 @@ workers() {
   done
 }
 
+# Whom guards are brought into. Where every connection gets a process, it has them from the one that makes it.
+guarded() {  # SERVER
+  if [[ $1 == postgres ]]; then echo "$main"; else workers "$main"; fi
+}
+
 # One start of the server; guards come and go (`culprit guard attach`). Two processes of one
 # program differ by percents, a process from itself by less.
 in_turns() {  # SERVER
@@ -257,7 +263,7 @@ in_turns() {  # SERVER
     for kind in "${order[@]}"; do
       attached=()
       if [[ $kind == guard ]]; then
-        for pid in $(workers "$main"); do
+        for pid in $(guarded "$1"); do
           "$culprit" guard attach "$work/out/$1.cguard" "$pid" --json >"$work/$1.$round-$pid.json" 2>"$work/$1.$round-$pid.summary" &
           attached+=($!)
           on_cpu 1 $!
@@ -324,10 +330,7 @@ for server in "${servers[@]}"; do
   "${server}_prepare"
   train "$server" || { echo "$server: training failed"; continue; }
   for kind in none again guard own; do : >"$work/$server.$kind"; done
-  how=${HOW:-turns}
-  # A process for every connection: guards must be there before it is.
-  [[ $server == postgres ]] && how=starts
-  if [[ $how == turns ]]; then
+  if [[ ${HOW:-turns} == turns ]]; then
     in_turns "$server" || { stop_main; continue; }
   else
     order=(none again guard)
