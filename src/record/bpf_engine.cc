@@ -398,6 +398,8 @@ Status BpfEngine::SetPolicy(const Policy& policy) {
   return {};
 }
 
+void BpfEngine::RenameStacks() { ++state_->skeleton->data->policy.epoch; }
+
 Status BpfEngine::SetSamplePeriod(int64_t period_ns) {
   auto period = static_cast<uint64_t>(period_ns);
   for (const int fd : state_->sample_fds) {

@@ -82,9 +82,11 @@ class BpfEngine {
   // `now_ns` is asked when all programs are attached again.
   Status Resume(const std::function<int64_t()>& now_ns);
 
-  // Begin, end and pauses of `policy` are ignored. Takes effect at once.
+  // Begin, end, pauses and epoch of `policy` are ignored. Takes effect at once.
   Status SetPolicy(const Policy& policy);
   Policy policy() const;
+  // All stacks that are met from now on are told again, under other names.
+  void RenameStacks();
   Status SetSamplePeriod(int64_t period_ns);
 
   // Visits every record that is in the ring. The bytes are those of the ring:

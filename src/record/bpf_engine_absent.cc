@@ -24,6 +24,7 @@ Status BpfEngine::Pause() { return {}; }
 Status BpfEngine::TellPause() { return {}; }
 Status BpfEngine::Resume(const std::function<int64_t()>&) { return {}; }
 Status BpfEngine::SetPolicy(const Policy&) { return {}; }
+void BpfEngine::RenameStacks() {}
 Policy BpfEngine::policy() const { return {}; }
 Status BpfEngine::SetSamplePeriod(int64_t) { return {}; }
 void BpfEngine::Drain(const std::function<void(std::string_view)>&) {}

@@ -58,7 +58,7 @@ Result<std::unique_ptr<BpfRecording>> BpfRecording::Prepare(const BpfRecordingOp
   if (extra_pid > 0) pids.push_back(extra_pid);
   for (const int64_t pid : pids) CULPRIT_TRY(r.engine_->AddTarget(pid));
   CULPRIT_TRY(r.engine_->PrepareThreads());
-  r.stacks_ = std::make_unique<StackTable>(kallsyms, target.dictionary());
+  r.stacks_ = std::make_unique<StackTable>(kallsyms, target.dictionary(), options.max_stacks);
   if (options.target.whole_system) pids = ListProcesses();
   r.ScanTargets(pids);
   return recording;
@@ -201,6 +201,13 @@ Status BpfRecording::TickIfDue() {
   return JoinCgroups();
 }
 
+// Records on their way still have the names of before.
+void BpfRecording::RenameStacksIfFull() {
+  if (!stacks_->is_full()) return;
+  stacks_->ForgetOlder();
+  engine_->RenameStacks();
+}
+
 // The ring is copied first: what the life events tell about the records in it
 // has then surely come.
 Status BpfRecording::Tick() {
@@ -213,6 +220,7 @@ Status BpfRecording::Tick() {
   });
   TakeLife();
   CULPRIT_TRY(decoder_->Feed(batch_, std::exchange(early_life_, {})));
+  RenameStacksIfFull();
   if (event_probes_) {
     for (const ProbeHit& hit : event_probes_->Take()) {
       if (hit.time_ns >= begin_ns_ && decoder_->IsRecorded(hit.tid)) decoder_->Probe(hit);

@@ -34,6 +34,7 @@ struct BpfRecordingOptions {
   std::vector<InstanceProbe> probes = {};
   std::optional<FunctionRuntime> functions = {};
   double budget = 0;  // 0: no bound
+  size_t max_stacks = StackTable::kMaxStacks;
 };
 
 class BpfRecording {
@@ -93,6 +94,7 @@ class BpfRecording {
   Status TakeFunctions(bool all);
   Status JoinCgroups();
   void TakeLife();
+  void RenameStacksIfFull();
   Status StartUnwinding(const std::vector<int64_t>& pids, int64_t starting_pid);
 
   BpfRecordingOptions options_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/decoder.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -401,8 +403,10 @@ uint64_t Decoder::OpenUserStack(const OpenRecord& record) {
         walk_sleeper_ ? walk_sleeper_(record)
                       : ReadRemoteStack(tid, record.program_counter, record.frame_pointer);
     if (!addresses.empty()) {
-      // Hashes of the kernel side are spread over 64 bits; these are not.
-      user_stack = static_cast<uint64_t>(tid);
+      // As the kernel side names them: what it has of the same thread later is another one.
+      user_stack =
+          XXH3_64bits_withSeed(addresses.data(), addresses.size() * sizeof(uint64_t), record.tgid) |
+          1;
       KnowMaps(record.tgid);
       stacks_.Define(user_stack, record.tgid, addresses);
     }

@@ -114,6 +114,37 @@ TEST_F(DecoderTest, AnInterruptIsNamedByItsOwnFrames) {
   EXPECT_EQ(Text(unwait.stack), "[kernel]!gic_handle_irq;[kernel]!hrtimer_interrupt");
 }
 
+TEST_F(DecoderTest, AThreadThatSleepsElsewhereTheNextTimeHasAnotherStack) {
+  LifeEvent map = {.kind = LifeEvent::Kind::kMap,
+                   .time_ns = 1,
+                   .pid = kTid,
+                   .tid = kTid,
+                   .start = 0x1000,
+                   .size = 0x2000,
+                   .text = "/a"};
+  Feed({map});
+  uint64_t place = 0;
+  decoder_.WalkSleepersBy([&](const OpenRecord&) { return std::vector<uint64_t>{place}; });
+  const auto stack_at = [&](uint64_t address) {
+    place = address;
+    OpenRecord record = {};
+    record.wait = Wait(2000, 3000, 0);
+    record.wait.head.type = kOpenRecord;
+    record.tgid = kTid;
+    record.program_counter = address;
+    Put(record);
+    Feed();
+    const std::vector<Event> tiles = decoder_.OpenTiles(4000);
+    decoder_.ForgetOpen();
+    const auto wait = std::find_if(tiles.begin(), tiles.end(),
+                                   [](const Event& tile) { return tile.kind == EventKind::kWait; });
+    return wait == tiles.end() ? "no wait" : Text(wait->stack);
+  };
+  EXPECT_EQ(stack_at(0x1100), "a!+0x100");
+  EXPECT_EQ(stack_at(0x1200), "a!+0x200");
+  EXPECT_EQ(stack_at(0x1100), "a!+0x100");
+}
+
 TEST_F(DecoderTest, AStackIsNamedByTheProgramThatRanThen) {
   const auto map = [](int64_t time_ns, const char* path) {
     return LifeEvent{.kind = LifeEvent::Kind::kMap,

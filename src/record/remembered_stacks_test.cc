@@ -120,6 +120,7 @@ struct Places {
   size_t sample_count = 0;
   uint64_t recalled = 0;
   UnwindCounters walks = {};
+  StackCounts stacks = {};
 };
 
 struct Way {
@@ -128,6 +129,7 @@ struct Way {
   bool direct_reads = false;
   bool resumes = true;
   int64_t sample_period_ns = 0;
+  size_t max_stacks = StackTable::kMaxStacks;
 };
 
 // Until there are enough waits, or samples, or for long enough.
@@ -140,7 +142,8 @@ Places Record(const Players& players, const Way& way) {
                                                   .remember_stacks = way.remember,
                                                   .prove_chains = way.prove,
                                                   .direct_reads = way.direct_reads,
-                                                  .resumes = way.resumes}};
+                                                  .resumes = way.resumes},
+                                       .max_stacks = way.max_stacks};
   Result<std::unique_ptr<BpfRecording>> made = BpfRecording::Prepare(options, 0, kept);
   EXPECT_TRUE(made.ok()) << made.error().ToString();
   if (!made.ok()) return places;
@@ -163,6 +166,7 @@ Places Record(const Players& players, const Way& way) {
   EXPECT_TRUE(recording.End().ok());
   places.recalled = recording.engine().ReadCounters().total.recalled;
   places.walks = recording.engine().ReadUnwindCounters();
+  places.stacks = recording.stack_counts();
   const trace::Dictionary& names = kept.trace.dictionary;
   std::set<trace::ThreadId> threads;
   for (const int64_t pid : players.pids()) {
@@ -264,6 +268,21 @@ TEST_F(RememberedStacks, AreToldApartWhereSeveralPathsLeadToOnePlace) {
   EXPECT_GT(remembered.walks.recalled * 10, remembered.count * 8);
   EXPECT_EQ(Frequent(remembered.waits, remembered.count).size(), 6u);
   EXPECT_EQ(Frequent(remembered.waits, remembered.count), Frequent(walked.waits, walked.count));
+}
+
+// Again and again there is one too many, so all are forgotten, and none is missing.
+TEST_F(RememberedStacks, AreToldAgainWhenTheyWereTooMany) {
+  const Players players(&NapOnEveryPath);
+  for (const Way& way : {Way{}, Way{.prove = true, .direct_reads = true}}) {
+    Way few = way;
+    few.max_stacks = 4;
+    const Places places = Record(players, few);
+    ASSERT_GT(places.count, 500u);
+    EXPECT_EQ(places.stacks.undefined, 0u);
+    EXPECT_GT(places.stacks.defined, 100u);
+    EXPECT_EQ(Frequent(places.waits, places.count).size(), 6u);
+    EXPECT_FALSE(places.wakings.contains(""));
+  }
 }
 
 volatile uint64_t counted = 0;

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "import/kernel_stacks.h"
 #include "import/perf_data_layout.h"
@@ -39,8 +40,8 @@ import_::PerfSession SessionOf(std::string_view kallsyms) {
 
 }  // namespace
 
-StackTable::StackTable(std::string_view kallsyms, trace::Dictionary& dictionary)
-    : dictionary_(dictionary), session_(SessionOf(kallsyms)) {
+StackTable::StackTable(std::string_view kallsyms, trace::Dictionary& dictionary, size_t max_stacks)
+    : dictionary_(dictionary), session_(SessionOf(kallsyms)), max_stacks_(max_stacks) {
   const import_::ImportOptions options = {.symbols = false};
   stacks_ = std::make_unique<import_::PerfStacks>(session_, options, dictionary_, diagnostics_);
   session_.kallsyms.clear();
@@ -125,10 +126,8 @@ StackId StackTable::UserStack(int64_t pid, std::span<const uint64_t> addresses) 
   return stacks_->Stack(chain);
 }
 
-void StackTable::ForgetAll() {
-  user_stacks_.Clear();
-  kernel_stacks_.clear();
-  callers_.clear();
+void StackTable::ForgetOlder() {
+  told_before_ = std::exchange(told_, {});
   spaces_.clear();
   known_.Clear();
   known_below_.Clear();
@@ -136,7 +135,7 @@ void StackTable::ForgetAll() {
 }
 
 void StackTable::DefineKernel(uint64_t id, std::span<const uint64_t> addresses) {
-  const auto [it, is_new] = kernel_stacks_.try_emplace(id);
+  const auto [it, is_new] = told_.kernel.try_emplace(id);
   if (!is_new) return;
   ++counts_.defined;
   KernelStack& stack = it->second;
@@ -147,13 +146,12 @@ void StackTable::DefineKernel(uint64_t id, std::span<const uint64_t> addresses) 
 }
 
 void StackTable::Define(uint64_t id, int64_t pid, std::span<const uint64_t> addresses) {
-  if (user_stacks_.size() + kernel_stacks_.size() + callers_.size() >= kMaxStacks) ForgetAll();
   if (pid == 0) {
     DefineKernel(id, addresses);
     return;
   }
   if (!addresses.empty() && addresses.front() == 0) {
-    const auto [it, is_new] = callers_.try_emplace(id);
+    const auto [it, is_new] = told_.callers.try_emplace(id);
     if (!is_new) return;
     ++counts_.defined;
     const bool is_whole = addresses.size() < kMaxStackFrames;
@@ -163,22 +161,27 @@ void StackTable::Define(uint64_t id, int64_t pid, std::span<const uint64_t> addr
                   .addresses = {addresses.begin(), addresses.end()}};
     return;
   }
-  if (user_stacks_.Find(id) != nullptr) return;
+  if (told_.user.Find(id) != nullptr) return;
   ++counts_.defined;
-  *user_stacks_.Insert(id).first = UserStack(pid, addresses);
+  *told_.user.Insert(id).first = UserStack(pid, addresses);
 }
 
 const StackId* StackTable::FindUser(uint64_t id) {
-  const StackId* stack = id == 0 ? nullptr : user_stacks_.Find(id);
-  if (stack == nullptr && id != 0) ++counts_.undefined;
-  return stack;
+  if (id == 0) return nullptr;
+  for (const Told* told : {&told_, &told_before_}) {
+    if (const StackId* stack = told->user.Find(id)) return stack;
+  }
+  ++counts_.undefined;
+  return nullptr;
 }
 
-template <class Told>
-const Told* StackTable::Find(const std::unordered_map<uint64_t, Told>& told, uint64_t id) {
+template <class Value>
+const Value* StackTable::Find(std::unordered_map<uint64_t, Value> Told::*stacks, uint64_t id) {
   if (id == 0) return nullptr;
-  const auto it = told.find(id);
-  if (it != told.end()) return &it->second;
+  for (const Told* told : {&told_, &told_before_}) {
+    const auto it = (told->*stacks).find(id);
+    if (it != (told->*stacks).end()) return &it->second;
+  }
   ++counts_.undefined;
   return nullptr;
 }
@@ -199,11 +202,11 @@ StackId StackTable::WithKernel(StackId stack, const KernelStack& kernel) {
 }
 
 StackId StackTable::StackBelow(uint64_t callers_id, uint64_t leaf, uint64_t kernel_id) {
-  const CallersOf* callers = Find(callers_, callers_id);
+  const CallersOf* callers = FindCallers(callers_id);
   const StackId user = callers != nullptr ? UserStackBelow(*callers, leaf) : StackId();
-  const KernelStack* kernel = Find(kernel_stacks_, kernel_id);
+  const KernelStack* kernel = FindKernel(kernel_id);
   if (kernel == nullptr) return user;
-  if (known_below_.size() >= kMaxStacks) known_below_.Clear();
+  if (known_below_.size() >= max_stacks_) known_below_.Clear();
   const auto [stack, is_new] = known_below_.Insert({.user = user.value, .kernel = kernel_id});
   if (is_new) *stack = WithKernel(user, *kernel);
   return *stack;
@@ -214,7 +217,7 @@ StackId StackTable::Stack(uint64_t user_id, uint64_t kernel_id) {
   const Key key = {user_id, kernel_id};
   if (const StackId* known = known_.Find(key)) return *known;
   const StackId* user = FindUser(user_id);
-  const KernelStack* kernel = Find(kernel_stacks_, kernel_id);
+  const KernelStack* kernel = FindKernel(kernel_id);
   StackId stack = user != nullptr ? *user : StackId();
   if (kernel != nullptr) stack = WithKernel(stack, *kernel);
   // What is not defined yet may be told later.
@@ -227,7 +230,7 @@ import_::PerfWaker StackTable::Judge(const Key& key) {
   import_::PerfWaker waker;
   waker.context = assemble::WakeContext::kThread;
   if (key.flags != 0) {
-    const KernelStack* kernel = Find(kernel_stacks_, key.kernel);
+    const KernelStack* kernel = FindKernel(key.kernel);
     waker = stacks_->Waker(Chain(import_::kContextKernel,
                                  kernel != nullptr ? std::span<const uint64_t>(kernel->addresses)
                                                    : std::span<const uint64_t>()),

@@ -7,9 +7,10 @@
 // are places in modules, without names (symbol_pass.h gives them later). The
 // frames of the tracer itself are cut off at the leaf.
 //
-// Memory: the addresses of distinct kernel stacks and of user frames, at most
-// kMaxStacks stacks; beyond, all are forgotten, and those the kernel side tells again
-// come back.
+// Memory: the addresses of distinct kernel stacks and of user frames. When there are too many
+// (is_full) the kernel side is to tell all that it meets again, under other names
+// (BpfEngine::RenameStacks); what it told before is kept for a while (ForgetOlder), because
+// it may have been used already.
 // One thread at a time.
 #pragma once
 
@@ -36,10 +37,11 @@ struct StackCounts {
 
 class StackTable {
  public:
-  static constexpr size_t kMaxStacks = 1 << 20;
+  static constexpr size_t kMaxStacks = 1 << 17;
 
   // `kallsyms` is the kernel's own; the dictionary outlives this object.
-  StackTable(std::string_view kallsyms, trace::Dictionary& dictionary);
+  StackTable(std::string_view kallsyms, trace::Dictionary& dictionary,
+             size_t max_stacks = kMaxStacks);
 
   // What is mapped where.
   void Map(int64_t pid, uint64_t start, uint64_t size, uint64_t file_offset, std::string_view path,
@@ -55,6 +57,10 @@ class StackTable {
   trace::StackId StackBelow(uint64_t callers_id, uint64_t leaf, uint64_t kernel_id);
   // The stack of a waker, judged: an interrupt's is cut to its own frames.
   import_::PerfWaker Waker(uint64_t user_id, uint64_t kernel_id, bool hard_irq, bool soft_irq);
+
+  bool is_full() const { return told_.size() >= max_stacks_; }
+  // What was told since the last call is kept until the next, all else forgotten.
+  void ForgetOlder();
 
   StackCounts counts() const { return counts_; }
   Diagnostics TakeDiagnostics();
@@ -77,6 +83,14 @@ class StackTable {
     trace::StackId stack;             // invalid: there are none, or some have not one frame
     std::vector<uint64_t> addresses;  // leaf first
   };
+  // By names.
+  struct Told {
+    FlatMap<uint64_t, trace::StackId> user;
+    std::unordered_map<uint64_t, KernelStack> kernel;
+    std::unordered_map<uint64_t, CallersOf> callers;
+
+    size_t size() const { return user.size() + kernel.size() + callers.size(); }
+  };
   struct Key {
     uint64_t user = 0;
     uint64_t kernel = 0;
@@ -90,11 +104,12 @@ class StackTable {
   };
 
   void DefineKernel(uint64_t id, std::span<const uint64_t> addresses);
-  void ForgetAll();
   // Null: it was not told, or there is none.
   const trace::StackId* FindUser(uint64_t id);
-  template <class Told>
-  const Told* Find(const std::unordered_map<uint64_t, Told>& told, uint64_t id);
+  const KernelStack* FindKernel(uint64_t id) { return Find(&Told::kernel, id); }
+  const CallersOf* FindCallers(uint64_t id) { return Find(&Told::callers, id); }
+  template <class Value>
+  const Value* Find(std::unordered_map<uint64_t, Value> Told::*stacks, uint64_t id);
   trace::StackId UserStackBelow(const CallersOf& callers, uint64_t leaf);
   trace::StackId WithKernel(trace::StackId stack, const KernelStack& kernel);
   import_::PerfChain Chain(uint64_t context, std::span<const uint64_t> addresses);
@@ -110,9 +125,9 @@ class StackTable {
   import_::PerfSession session_;
   std::unique_ptr<import_::PerfStacks> stacks_;
   symbol::KernelSymbols kernel_;
-  FlatMap<uint64_t, trace::StackId> user_stacks_;
-  std::unordered_map<uint64_t, KernelStack> kernel_stacks_;
-  std::unordered_map<uint64_t, CallersOf> callers_;
+  size_t max_stacks_;
+  Told told_;
+  Told told_before_;
   FlatMap<uint64_t, bool> is_tracer_;  // by address in the kernel
   std::unordered_map<int64_t, Space> spaces_;
   FlatMap<Key, trace::StackId, KeyHash> known_;        // by ids of both parts

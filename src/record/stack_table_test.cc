@@ -32,6 +32,29 @@ std::vector<uint64_t> RandomStack(std::mt19937& random) {
 }
 
 // What is known of former stacks of the process makes no difference.
+TEST(StackTable, KeepsWhatWasToldUntilItIsFullForTheSecondTime) {
+  trace::Dictionary names;
+  StackTable table("", names, 2);
+  MapTwoFiles(table);
+  const std::vector<uint64_t> addresses = {0x100100};
+  table.Define(1, kPid, addresses);
+  EXPECT_FALSE(table.is_full());
+  table.Define(2, kPid, addresses);
+  EXPECT_TRUE(table.is_full());
+  const trace::StackId stack = table.Stack(1, 0);
+  ASSERT_TRUE(stack.valid());
+  table.ForgetOlder();
+  EXPECT_FALSE(table.is_full());
+  EXPECT_EQ(table.Stack(1, 0), stack);
+  table.Define(3, kPid, addresses);
+  EXPECT_EQ(table.Stack(3, 0), stack);
+  table.ForgetOlder();
+  EXPECT_EQ(table.Stack(3, 0), stack);
+  EXPECT_EQ(table.counts().undefined, 0u);
+  EXPECT_FALSE(table.Stack(1, 0).valid());
+  EXPECT_EQ(table.counts().undefined, 1u);
+}
+
 TEST(StackTable, NamesAStackAsATableThatHasSeenNoOther) {
   std::mt19937 random(1);
   trace::Dictionary all_names;

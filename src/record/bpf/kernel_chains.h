@@ -25,11 +25,11 @@ enum {
 };
 
 struct KernelChain {
-  uint64_t key;  // of the return addresses; 0: nothing is remembered here
+  uint64_t key;  // of the return addresses and the epoch; 0: nothing is remembered here
   uint64_t id;
 };
 
-// By desk, CPU and addresses. How many is set by the recorder.
+// By desk, CPU and key. How many is set by the recorder.
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 1);
@@ -87,16 +87,18 @@ __noinline uint64_t key_of_waker(uint64_t frame, uint64_t seed) {
   return follow_kernel_frames(frame, first_hash(seed));
 }
 
-static __always_inline uint64_t id_of_kernel_chain(uint64_t key, uint32_t desk) {
+static __always_inline uint64_t id_of_kernel_chain(uint64_t addresses, uint32_t desk) {
+  const uint64_t key = addresses ^ epoch_seed();
   const struct KernelChain *chain = kernel_chain_at(key, desk);
-  if (!key || !chain || chain->key != key) return 0;
+  if (!addresses || !chain || chain->key != key) return 0;
   count_recalled_stack();
   return chain->id;
 }
 
-static __always_inline void prove_kernel_chain(uint64_t key, uint32_t desk, uint64_t id) {
+static __always_inline void prove_kernel_chain(uint64_t addresses, uint32_t desk, uint64_t id) {
+  const uint64_t key = addresses ^ epoch_seed();
   struct KernelChain *chain = kernel_chain_at(key, desk);
-  if (!key || !chain) return;
+  if (!addresses || !chain) return;
   chain->key = key;
   chain->id = id;
 }

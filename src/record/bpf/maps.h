@@ -100,6 +100,10 @@ struct {
   __type(value, struct Counters);
 } counters SEC(".maps");
 
+// What names of stacks begin with. What was remembered of another epoch is not found.
+enum { kEpochShift = 54 };
+static __always_inline uint64_t epoch_seed(void) { return (uint64_t)policy.epoch << kEpochShift; }
+
 // Monotonic, in steps of kClockStepNs.
 static __always_inline uint64_t clock_ns(void) {
   return bpf_ktime_get_ns() & ~(uint64_t)(kClockStepNs - 1);

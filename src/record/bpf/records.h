@@ -218,6 +218,7 @@ struct Policy {
   uint32_t waker_stacks;
   uint32_t syscall_stacks;
   uint32_t pauses;  // so far; a thread's state is of the time before, or after, the last
+  uint32_t epoch;   // part of the names of stacks: in another one all are told again
 };
 
 // What programs cost is measured by themselves, of one run in a few: to have the

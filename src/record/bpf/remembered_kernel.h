@@ -68,8 +68,10 @@ struct {
 // What tells most places where a thread can be in the kernel apart.
 static __always_inline uint64_t kernel_place(struct task_struct *task,
                                              const struct UserRegisters *user, uint64_t kind) {
-  if (is_kernel_thread(task)) return ((uint64_t)task->pid << 8 | kind) * 0x9e3779b97f4a7c15ull;
-  return ((user->program_counter << 2 | kind) ^ (uint64_t)task->tgid << 48) * 0x9e3779b97f4a7c15ull;
+  const uint64_t place = is_kernel_thread(task)
+                             ? (uint64_t)task->pid << 8 | kind
+                             : (user->program_counter << 2 | kind) ^ (uint64_t)task->tgid << 48;
+  return (place * 0x9e3779b97f4a7c15ull) ^ epoch_seed();
 }
 
 static __always_inline struct RememberedKernelStack *remembered_kernel_at(uint64_t key,

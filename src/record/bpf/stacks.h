@@ -116,7 +116,7 @@ static __noinline uint64_t capture_kernel_stack(void *ctx, uint32_t slot, bool i
   if (!count) return 0;
   if (interrupt) count = frames_of_interrupt(stack, count);
   bool told = false;
-  return name_stack(stack, count, 0, 0, &told);
+  return name_stack(stack, count, epoch_seed(), 0, &told);
 }
 
 // Of a thread that does not run.
@@ -125,7 +125,7 @@ static __noinline uint64_t capture_kernel_stack_of(struct task_struct *task, uin
   if (!stack || !policy.kernel_stacks) return 0;
   const uint32_t count = kernel_frames_of(task, stack);
   bool told = false;
-  return count ? name_stack(stack, count, 0, 0, &told) : 0;
+  return count ? name_stack(stack, count, epoch_seed(), 0, &told) : 0;
 }
 
 static __always_inline bool is_recalled(struct RememberedKernelStack *memory, uint64_t key,
@@ -144,7 +144,7 @@ static __noinline uint64_t walk_sleeper(struct task_struct *task, uint32_t slot,
   const uint32_t count = kernel_frames_of(task, stack);
   if (!count) return 0;
   bool told = false;
-  const uint64_t id = name_stack(stack, count, 0, 0, &told);
+  const uint64_t id = name_stack(stack, count, epoch_seed(), 0, &told);
   if (told && is_stack_of_sleeper(stack, count, kernel_frame_pointer(task),
                                   kernel_address(kernel_program_counter(task)))) {
     prove_kernel_chain(key, kSwitchDesk, id);
@@ -180,7 +180,7 @@ static __always_inline uint64_t recall_kernel_stack_of(struct task_struct *task,
   const uint32_t count = kernel_frames_of(task, stack);
   if (!count) return 0;
   bool told = false;
-  const uint64_t id = name_stack(stack, count, 0, 0, &told);
+  const uint64_t id = name_stack(stack, count, epoch_seed(), 0, &told);
   if (told && is_worth_remembering(memory)) {
     memory->key = key;
     memory->id = find_frames(memory, raw, stack, count, 0) ? id : 0;
@@ -200,7 +200,7 @@ static __noinline uint64_t walk_waker(void *ctx, struct KernelStart *start, uint
   if (end < kMaxStackFrames) stack->addresses[end] = 0;
   if (kind) count = frames_of_interrupt(stack, count);
   bool told = false;
-  const uint64_t id = name_stack(stack, count, 0, 0, &told);
+  const uint64_t id = name_stack(stack, count, epoch_seed(), 0, &told);
   if (!told) return id;
   if (start->words) {
     start->least = count;
@@ -251,7 +251,7 @@ static __always_inline uint64_t recall_kernel_stack(void *ctx, uint32_t slot, bo
   if (!all) return 0;
   const uint32_t count = soft ? frames_of_interrupt(stack, all) : all;
   bool told = false;
-  const uint64_t id = name_stack(stack, count, 0, 0, &told);
+  const uint64_t id = name_stack(stack, count, epoch_seed(), 0, &told);
   if (memory && told && count == all && is_worth_remembering(memory)) {
     memory->key = key;
     memory->id = find_frames(memory, raw, stack, count, kTracerFrames) ? id : 0;

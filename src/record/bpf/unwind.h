@@ -392,7 +392,7 @@ __noinline int step_to_caller(struct UnwindState *state, struct RememberedStack 
 
 // Equal addresses mean different code in another process, and after exec.
 static __always_inline uint64_t user_seed(struct task_struct *task) {
-  return ((uint64_t)task->tgid << 32) ^ task->self_exec_id;
+  return ((uint64_t)task->tgid << 32) ^ task->self_exec_id ^ epoch_seed();
 }
 
 static __always_inline void begin_walk(struct UnwindState *state,
