@@ -20,7 +20,8 @@ namespace culprit::record {
 namespace {
 
 constexpr int kTickMs = 50;
-constexpr int64_t kDumpPauseNs = 5'000'000'000;  // between two triggered dumps
+constexpr int64_t kDumpPauseNs = 5'000'000'000;    // between two triggered dumps
+constexpr int64_t kRenewMarginNs = 1'000'000'000;  // what was on its way has surely come
 constexpr int kDumpFailed = 1;
 constexpr int kNice = -5;
 
@@ -186,6 +187,7 @@ Status BpfRecorder::Loop() {
     if (flight_ == nullptr) continue;
     if (listener_.should_dump()) TryDump("on request");
     CheckTriggers();
+    RenewFlight();
   }
   const bool failed = child_ && child_->ExitCode().value_or(0) != 0;
   if (flight_ != nullptr && options_.triggers.failure && failed) {
@@ -197,6 +199,23 @@ Status BpfRecorder::Loop() {
 Status BpfRecorder::Govern() {
   CULPRIT_ASSIGN(const bool changed, regulator_.Turn(*recording_));
   return changed ? recording_->Note("recorder " + regulator_.governor().Describe()) : Status();
+}
+
+// A flight recorder may run for months, and names of all that it ever saw would fill the memory.
+void BpfRecorder::RenewFlight() {
+  const int64_t now_ns = MonotonicNs();
+  if (next_flight_ != nullptr) {
+    if (now_ns - renewed_ns_ < options_.flight_ns + kRenewMarginNs) return;
+    recording_->UseOther();
+    flight_ = std::move(next_flight_);
+    ++renewals_;
+    return;
+  }
+  if (flight_->names_bytes() < options_.flight_names_bytes || !recording_->MayBeginOther()) return;
+  next_flight_ = std::make_unique<FlightTarget>(options_.flight_ns, options_.flight_bytes);
+  next_flight_->metadata() = flight_->metadata();
+  recording_->BeginOther(*next_flight_);
+  renewed_ns_ = now_ns;
 }
 
 void BpfRecorder::CheckTriggers() {
@@ -321,6 +340,7 @@ void BpfRecorder::FillTail(const Cost& cost) {
   set("unwind.rows", unwinding.rows);
   set("unwind.table_bytes", unwinding.table_bytes);
   set("unwind.kernel_bytes", unwinding.kernel_bytes);
+  if (flight_ != nullptr) set("flight.renewals", renewals_);
   set("drops.total", counters.total.lost_records);
   for (size_t cpu = 0; cpu < counters.lost_records.size(); ++cpu) {
     if (counters.lost_records[cpu] == 0) continue;

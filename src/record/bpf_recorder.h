@@ -40,6 +40,7 @@ class BpfRecorder {
   bool IsOver();
   Status Govern();
   void CheckTriggers();
+  void RenewFlight();
   void TryDump(std::string_view reason);
   Result<std::string> Dump(std::string_view reason);
   [[noreturn]] void WriteDumpAndExit(const std::string& path, const Cost& cost);
@@ -52,6 +53,9 @@ class BpfRecorder {
   Regulator regulator_;
   std::unique_ptr<FileTarget> file_;
   std::unique_ptr<FlightTarget> flight_;
+  std::unique_ptr<FlightTarget> next_flight_;  // takes over when it has a whole window
+  int64_t renewed_ns_ = 0;                     // when that began
+  uint64_t renewals_ = 0;
   std::optional<ChildProcess> child_;
   std::unique_ptr<BpfRecording> recording_;
   std::optional<ControlSocket> control_;

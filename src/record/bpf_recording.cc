@@ -42,7 +42,6 @@ Result<std::unique_ptr<BpfRecording>> BpfRecording::Prepare(const BpfRecordingOp
   std::unique_ptr<BpfRecording> recording(new BpfRecording());
   BpfRecording& r = *recording;
   r.options_ = options;
-  r.target_ = &target;
   const std::string kallsyms = ReadKernelFile("/proc/kallsyms");
   r.options_.engine.whole_system = options.target.whole_system;
   r.options_.engine.names = options.target.names;
@@ -58,10 +57,17 @@ Result<std::unique_ptr<BpfRecording>> BpfRecording::Prepare(const BpfRecordingOp
   if (extra_pid > 0) pids.push_back(extra_pid);
   for (const int64_t pid : pids) CULPRIT_TRY(r.engine_->AddTarget(pid));
   CULPRIT_TRY(r.engine_->PrepareThreads());
-  r.stacks_ = std::make_unique<StackTable>(kallsyms, target.dictionary(), options.max_stacks);
-  if (options.target.whole_system) pids = ListProcesses();
-  r.ScanTargets(pids);
+  r.line_ = r.MakeLine(target, kallsyms);
+  r.ScanAllTargets(std::move(pids));
   return recording;
+}
+
+std::unique_ptr<BpfRecording::Line> BpfRecording::MakeLine(assemble::EventTarget& target,
+                                                           std::string_view kallsyms) const {
+  auto line = std::make_unique<Line>();
+  line->target = &target;
+  line->stacks = std::make_unique<StackTable>(kallsyms, target.dictionary(), options_.max_stacks);
+  return line;
 }
 
 // Who already runs is known before the first stack is taken.
@@ -136,7 +142,8 @@ Status BpfRecording::JoinCgroups() {
   return {};
 }
 
-void BpfRecording::ScanTargets(const std::vector<int64_t>& pids) {
+void BpfRecording::ScanAllTargets(std::vector<int64_t> pids) {
+  if (options_.target.whole_system) pids = ListProcesses();
   for (const int64_t pid : pids) {
     if (std::optional<ProcessEntry> process = ScanProcess(pid, true)) {
       processes_.push_back(std::move(*process));
@@ -151,19 +158,30 @@ void BpfRecording::Begin() {
   (void)engine_->PrepareThreads();
   begin_ns_ = MonotonicNs() + kHeardNs;
   engine_->Begin(begin_ns_);
-  trace::Metadata& metadata = target_->metadata();
-  metadata.wall_start_ns = WallNs() + begin_ns_ - MonotonicNs();
-  metadata.begin_ns = begin_ns_;
-  metadata.end_ns = begin_ns_;
+  BeginLine(*line_, begin_ns_);
+  if (function_probes_) {
+    line_->decoder->RememberRecorded();
+    function_calls_.emplace(
+        *line_->assembler, line_->target->dictionary(), begin_ns_,
+        [this](int64_t tid) { return line_->decoder->IsRecorded(tid); }, line_->diagnostics);
+  }
+  if (unwind_ != nullptr) unwind_->Limit(options_.budget * kTableShare);
+}
+
+void BpfRecording::BeginLine(Line& line, int64_t begin_ns) {
+  trace::Metadata& metadata = line.target->metadata();
+  metadata.wall_start_ns = WallNs() + begin_ns - MonotonicNs();
+  metadata.begin_ns = begin_ns;
+  metadata.end_ns = begin_ns;
   metadata.has_switches = true;
   metadata.has_wakers = true;
-  assembler_ = std::make_unique<assemble::FusedAssembler>(*target_, begin_ns_);
-  decoder_ = std::make_unique<Decoder>(*assembler_, *stacks_, diagnostics_);
+  line.assembler = std::make_unique<assemble::FusedAssembler>(*line.target, begin_ns);
+  line.decoder = std::make_unique<Decoder>(*line.assembler, *line.stacks, line.diagnostics);
   std::vector<std::string> scenarios;
   for (const InstanceProbe& probe : options_.probes) scenarios.push_back(probe.scenario);
-  decoder_->NameProbes(std::move(scenarios));
+  line.decoder->NameProbes(std::move(scenarios));
   if (unwind_ != nullptr) {
-    decoder_->WalkSleepersBy([this](const OpenRecord& record) {
+    line.decoder->WalkSleepersBy([this](const OpenRecord& record) {
       return unwind_
           ->Walk(record.tgid, {.program_counter = record.program_counter,
                                .stack_pointer = record.stack_pointer,
@@ -172,14 +190,55 @@ void BpfRecording::Begin() {
           .addresses;
     });
   }
-  if (function_probes_) {
-    decoder_->RememberRecorded();
-    function_calls_.emplace(
-        *assembler_, target_->dictionary(), begin_ns_,
-        [this](int64_t tid) { return decoder_->IsRecorded(tid); }, diagnostics_);
-  }
-  for (const ProcessEntry& process : std::exchange(processes_, {})) decoder_->Know(process);
-  if (unwind_ != nullptr) unwind_->Limit(options_.budget * kTableShare);
+  for (const ProcessEntry& process : std::exchange(processes_, {})) line.decoder->Know(process);
+}
+
+template <class Visitor>
+Status BpfRecording::ForEachLine(Visitor visitor) {
+  CULPRIT_TRY(visitor(*line_));
+  return other_ == nullptr ? Status() : visitor(*other_);
+}
+
+// The other one has heard of no stack yet.
+void BpfRecording::BeginOther(assemble::EventTarget& target) {
+  other_ = MakeLine(target, ReadKernelFile("/proc/kallsyms"));
+  // Others are met, and looked up, one by one.
+  ScanAllTargets({});
+  line_->stacks->ForgetOlder();
+  engine_->RenameStacks();
+  BeginLine(*other_, MonotonicNs());
+}
+
+void BpfRecording::UseOther() {
+  const StackCounts counts = line_->stacks->counts();
+  const StackCounts others = other_->stacks->counts();
+  former_stacks_.defined += counts.defined - others.defined;
+  former_stacks_.undefined += counts.undefined - others.undefined;
+  former_waits_ += line_->assembler->waits() - other_->assembler->waits();
+  diagnostics_.Merge(line_->diagnostics);
+  other_->diagnostics = {};
+  line_ = std::move(other_);
+}
+
+StackCounts BpfRecording::stack_counts() const {
+  const StackCounts counts = line_->stacks->counts();
+  return {.defined = former_stacks_.defined + counts.defined,
+          .undefined = former_stacks_.undefined + counts.undefined};
+}
+
+// What only the other one has seen so far is not news when that is in use.
+Seen BpfRecording::TakeSeen() {
+  if (other_ != nullptr) other_->decoder->TakeSeen();
+  return line_->decoder->TakeSeen();
+}
+
+void BpfRecording::ForgetSnapshot() {
+  line_->decoder->ForgetOpen();
+  if (other_ != nullptr) other_->decoder->ForgetOpen();
+}
+
+Status BpfRecording::Mark(int64_t time_ns, int64_t pid, int64_t tid, std::string_view text) {
+  return ForEachLine([&](Line& line) { return line.decoder->Mark(time_ns, pid, tid, text); });
 }
 
 void BpfRecording::TakeLife() {
@@ -203,8 +262,9 @@ Status BpfRecording::TickIfDue() {
 
 // Records on their way still have the names of before.
 void BpfRecording::RenameStacksIfFull() {
-  if (!stacks_->is_full()) return;
-  stacks_->ForgetOlder();
+  if (!line_->stacks->is_full()) return;
+  line_->stacks->ForgetOlder();
+  if (other_ != nullptr) other_->stacks->ForgetOlder();
   engine_->RenameStacks();
 }
 
@@ -219,11 +279,14 @@ Status BpfRecording::Tick() {
     batch_.append(record);
   });
   TakeLife();
-  CULPRIT_TRY(decoder_->Feed(batch_, std::exchange(early_life_, {})));
+  const std::vector<LifeEvent> life = std::exchange(early_life_, {});
+  CULPRIT_TRY(ForEachLine([&](Line& line) { return line.decoder->Feed(batch_, life); }));
   RenameStacksIfFull();
   if (event_probes_) {
     for (const ProbeHit& hit : event_probes_->Take()) {
-      if (hit.time_ns >= begin_ns_ && decoder_->IsRecorded(hit.tid)) decoder_->Probe(hit);
+      if (hit.time_ns < begin_ns_ || !line_->decoder->IsRecorded(hit.tid)) continue;
+      line_->decoder->Probe(hit);
+      if (other_ != nullptr) other_->decoder->Probe(hit);
     }
   }
   CULPRIT_TRY(TakeFunctions(false));
@@ -253,12 +316,12 @@ Status BpfRecording::End() {
       diagnostics_.Count("entry or exit of a function, for want of room", function_probes_->lost());
     }
   }
-  return decoder_->Finish(end_ns_);
+  return line_->decoder->Finish(end_ns_);
 }
 
 Status BpfRecording::Snapshot() {
   CULPRIT_TRY(Tick());
-  decoder_->ForgetOpen();
+  ForgetSnapshot();
   // Threads are told about one after the other, while others get and lose their
   // CPUs; what was at this moment all of that agrees upon.
   end_ns_ = MonotonicNs();
@@ -266,16 +329,18 @@ Status BpfRecording::Snapshot() {
   return Tick();
 }
 
-Status BpfRecording::EndCopy() { return decoder_->Finish(MonotonicNs()); }
+Status BpfRecording::EndCopy() { return line_->decoder->Finish(MonotonicNs()); }
 
 Status BpfRecording::Note(std::string_view text) {
-  return assembler_->Note(std::max(begin_ns_, MonotonicNs()), text);
+  const int64_t now_ns = std::max(begin_ns_, MonotonicNs());
+  return ForEachLine([&](Line& line) { return line.assembler->Note(now_ns, text); });
 }
 
 Diagnostics BpfRecording::TakeDiagnostics() {
   Diagnostics all = std::exchange(diagnostics_, {});
-  all.Merge(assembler_->diagnostics());
-  all.Merge(stacks_->TakeDiagnostics());
+  all.Merge(line_->diagnostics);
+  all.Merge(line_->assembler->diagnostics());
+  all.Merge(line_->stacks->TakeDiagnostics());
   return all;
 }
 

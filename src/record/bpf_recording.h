@@ -64,32 +64,50 @@ class BpfRecording {
   Status EndCopy();
   // What goes on as of the last Snapshot(): the tiles that EndCopy would add, cut
   // at end_ns. The recording goes on.
-  std::vector<trace::Event> OpenTiles(int64_t end_ns) { return decoder_->OpenTiles(end_ns); }
+  std::vector<trace::Event> OpenTiles(int64_t end_ns) { return line_->decoder->OpenTiles(end_ns); }
   // The recording goes on without the snapshot.
-  void ForgetSnapshot() { decoder_->ForgetOpen(); }
+  void ForgetSnapshot();
 
   // Held around a fork of this process.
   std::unique_lock<std::mutex> PauseUnwinding();
   // What the unwind tables took, and what came of them.
   UnwindStats unwind_stats();
 
+  // From now on everything is told to this target as well, with names that begin anew; from
+  // UseOther on only to it. So a recording that never ends needs no more memory than what it
+  // tells in a time takes. Not where functions are recorded.
+  bool MayBeginOther() const { return other_ == nullptr && !function_probes_; }
+  void BeginOther(assemble::EventTarget& target);
+  void UseOther();
+
   Status Note(std::string_view text);
-  Status Mark(int64_t time_ns, int64_t pid, int64_t tid, std::string_view text) {
-    return decoder_->Mark(time_ns, pid, tid, text);
-  }
+  Status Mark(int64_t time_ns, int64_t pid, int64_t tid, std::string_view text);
 
   BpfEngine& engine() { return *engine_; }
-  Seen TakeSeen() { return decoder_->TakeSeen(); }
-  StackCounts stack_counts() const { return stacks_->counts(); }
-  uint64_t waits() const { return assembler_->waits(); }
+  Seen TakeSeen();
+  StackCounts stack_counts() const;
+  uint64_t waits() const { return former_waits_ + line_->assembler->waits(); }
   int64_t begin_ns() const { return begin_ns_; }
   int64_t end_ns() const { return end_ns_; }
   // All that was odd; after End().
   Diagnostics TakeDiagnostics();
 
  private:
+  // The way from records to the events of a target.
+  struct Line {
+    assemble::EventTarget* target = nullptr;
+    Diagnostics diagnostics;
+    std::unique_ptr<StackTable> stacks;
+    std::unique_ptr<assemble::FusedAssembler> assembler;
+    std::unique_ptr<Decoder> decoder;
+  };
+
   BpfRecording() = default;
-  void ScanTargets(const std::vector<int64_t>& pids);
+  std::unique_ptr<Line> MakeLine(assemble::EventTarget& target, std::string_view kallsyms) const;
+  void BeginLine(Line& line, int64_t begin_ns);
+  template <class Visitor>
+  Status ForEachLine(Visitor visitor);
+  void ScanAllTargets(std::vector<int64_t> pids);
   Status FindProbes();
   Status TakeFunctions(bool all);
   Status JoinCgroups();
@@ -98,13 +116,14 @@ class BpfRecording {
   Status StartUnwinding(const std::vector<int64_t>& pids, int64_t starting_pid);
 
   BpfRecordingOptions options_;
-  assemble::EventTarget* target_ = nullptr;
   std::unique_ptr<BpfEngine> engine_;
   std::unique_ptr<UnwindFeed> unwind_;  // null: by frame pointers
   std::unique_ptr<LifeEvents> life_;
-  std::unique_ptr<StackTable> stacks_;
-  std::unique_ptr<assemble::FusedAssembler> assembler_;
-  std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<Line> line_;
+  std::unique_ptr<Line> other_;  // begun later
+  // What lines told that are no more, less what this one had told until then.
+  uint64_t former_waits_ = 0;
+  StackCounts former_stacks_ = {};
   std::optional<TraceEventProbes> event_probes_;
   std::optional<FunctionProbes> function_probes_;
   std::optional<FunctionCalls> function_calls_;

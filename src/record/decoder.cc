@@ -394,11 +394,12 @@ Status Decoder::Open(const OpenRecord& record, int64_t end_ns) {
   return assembler_.Open(fact);
 }
 
-// Of a thread that sleeps: if it was not taken, it is read from its memory now.
+// Of a thread that sleeps: if it was not taken, or is forgotten, it is read from its memory now.
 uint64_t Decoder::OpenUserStack(const OpenRecord& record) {
   const int64_t tid = record.wait.head.tid;
   uint64_t user_stack = record.wait.user_stack;
-  if (user_stack == 0 && record.program_counter != 0) {
+  const bool has_leaf_apart = (record.wait.head.flags & kLeafApart) != 0;
+  if (!has_leaf_apart && !stacks_.Knows(user_stack) && record.program_counter != 0) {
     const std::vector<uint64_t> addresses =
         walk_sleeper_ ? walk_sleeper_(record)
                       : ReadRemoteStack(tid, record.program_counter, record.frame_pointer);

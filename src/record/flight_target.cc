@@ -10,6 +10,12 @@ namespace {
 
 constexpr size_t kMaxInstances = 1 << 20;
 
+// With their share of tables that find them; of a process also its command line and mappings.
+constexpr uint64_t kStackBytes = 32;
+constexpr uint64_t kFrameBytes = 96;
+constexpr uint64_t kThreadBytes = 128;
+constexpr uint64_t kProcessBytes = 8192;
+
 // Nothing if it lies outside.
 bool CutTo(int64_t from_ns, int64_t end_ns, trace::Event& event) {
   const bool is_moment = event.dur_ns == 0 && event.time_ns >= from_ns;
@@ -47,6 +53,12 @@ Status FlightTarget::Add(const trace::Event& event) {
 }
 
 void FlightTarget::AddInstance(const trace::Instance& instance) { instances_.push_back(instance); }
+
+uint64_t FlightTarget::names_bytes() const {
+  return dictionary_.stacks().size() * kStackBytes + dictionary_.frames().size() * kFrameBytes +
+         dictionary_.threads().size() * kThreadBytes +
+         dictionary_.processes().size() * kProcessBytes;
+}
 
 trace::Trace FlightTarget::Cut(int64_t end_ns) const {
   trace::Trace trace;

@@ -3,8 +3,8 @@
 // FlightTarget: the events of the last minute or so, in memory. Bounded in time
 // and in bytes; the oldest go first, and whatever a dump says it covers it
 // covers whole: events that reach into the window from before are cut at its
-// begin. 48 bytes an event beside the dictionary, which only grows. One thread
-// at a time.
+// begin. 48 bytes an event beside the dictionary, which only grows: when that is
+// large (names_bytes) another target is to take over. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,8 @@ class FlightTarget final : public assemble::EventTarget {
   // The same written as a whole trace. Names are looked up if `symbols`.
   Status WriteTo(const std::string& path, int64_t end_ns, bool symbols) const;
   size_t events() const { return events_.size(); }
+  // Of the dictionary, and of what is remembered of its processes elsewhere; roughly.
+  uint64_t names_bytes() const;
 
  private:
   void Evict();

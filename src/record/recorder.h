@@ -58,8 +58,9 @@ struct RecordOptions {
   int64_t min_wait_ns = 0;
   double budget = 0.03;  // 0: none
   uint64_t ring_bytes = uint64_t{16} << 20;
-  int64_t flight_ns = 0;  // 0: write everything
-  uint64_t flight_bytes = uint64_t{256} << 20;
+  int64_t flight_ns = 0;                             // 0: write everything
+  uint64_t flight_bytes = uint64_t{256} << 20;       // of events
+  uint64_t flight_names_bytes = uint64_t{64} << 20;  // of names; beyond, they begin anew
   FlightTriggers triggers = {};
   std::optional<Tier> tier = {};  // nothing: the best there is
   std::map<std::string, std::string> labels = {};

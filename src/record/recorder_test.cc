@@ -362,8 +362,9 @@ TEST(Recorder, AStackThatIsRememberedIsTheOneThatAWalkFinds) {
             all / 8);
 }
 
-TEST(Recorder, AFlightRecorderWritesWhatItRemembers) {
-  SKIP_IF_IT_CANNOT_RECORD();
+// What a flight recorder of 300 ms writes when it has run so long, beside two threads that
+// fight for a lock.
+void DumpAfter(int64_t run_ns, RecordOptions options, trace::Trace& dumped) {
   const TestFolder folder;
   const Target target(&FightForALock);
   // From when it records on: to prepare takes as long as a busy machine wants.
@@ -373,23 +374,46 @@ TEST(Recorder, AFlightRecorderWritesWhatItRemembers) {
                                    .should_dump =
                                        [&] {
                                          if (begin_ns == 0) begin_ns = MonotonicNs();
-                                         asked = MonotonicNs() - begin_ns > 700 * kMs;
+                                         asked = MonotonicNs() - begin_ns > run_ns;
                                          return asked;
                                        }};
-  const Result<RecordOutcome> outcome = Record({.target = {.pids = {target.pid()}},
-                                                .path = folder / "f.ctrace",
-                                                .budget = 0,
-                                                .flight_ns = 300 * kMs},
-                                               listener);
+  options.target = {.pids = {target.pid()}};
+  options.path = folder / "f.ctrace";
+  options.budget = 0;
+  options.flight_ns = 300 * kMs;
+  const Result<RecordOutcome> outcome = Record(options, listener);
   ASSERT_TRUE(outcome.ok()) << outcome.error().ToString();
   ASSERT_EQ(outcome.value().paths.size(), 1u);
-  const auto trace = trace::ReadTrace(outcome.value().paths[0]);
+  auto trace = trace::ReadTrace(outcome.value().paths[0]);
   ASSERT_TRUE(trace.ok());
-  EXPECT_TRUE(trace::CheckConservation(trace.value()).ok())
-      << trace::CheckConservation(trace.value()).first_problem;
-  const auto& metadata = trace.value().metadata;
-  EXPECT_LE(metadata.end_ns - metadata.begin_ns, 400 * kMs);
-  EXPECT_GT(LongestWait(trace.value(), "futex", ""), kMs);
+  dumped = std::move(trace).value();
+  EXPECT_TRUE(trace::CheckConservation(dumped).ok())
+      << trace::CheckConservation(dumped).first_problem;
+  EXPECT_LE(dumped.metadata.end_ns - dumped.metadata.begin_ns, 400 * kMs);
+  EXPECT_GT(LongestWait(dumped, "futex", ""), kMs);
+}
+
+TEST(Recorder, AFlightRecorderWritesWhatItRemembers) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  trace::Trace trace;
+  DumpAfter(700 * kMs, {}, trace);
+}
+
+// Names begin anew all the time, and nobody would know it by what is written.
+TEST(Recorder, AFlightRecorderThatForgetsNamesWritesAsMuch) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  trace::Trace trace;
+  DumpAfter(3000 * kMs, {.flight_names_bytes = 1}, trace);
+  if (testing::Test::HasFatalFailure()) return;
+  EXPECT_GE(std::stoi(trace.metadata.properties.at("flight.renewals")), 1);
+  EXPECT_GE(trace.metadata.end_ns - trace.metadata.begin_ns, 299 * kMs);
+  size_t waits = 0;
+  for (const trace::Event& event : trace.events) {
+    if (event.kind != trace::EventKind::kWait) continue;
+    ++waits;
+    EXPECT_TRUE(event.stack.valid());
+  }
+  EXPECT_GT(waits, 10u);
 }
 
 TEST(Recorder, TheFallbackConservesTimeToo) {

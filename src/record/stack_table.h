@@ -58,6 +58,10 @@ class StackTable {
   // The stack of a waker, judged: an interrupt's is cut to its own frames.
   import_::PerfWaker Waker(uint64_t user_id, uint64_t kernel_id, bool hard_irq, bool soft_irq);
 
+  // A user stack of this name has been told of.
+  bool Knows(uint64_t id) const {
+    return told_.user.Find(id) != nullptr || told_before_.user.Find(id) != nullptr;
+  }
   bool is_full() const { return told_.size() >= max_stacks_; }
   // What was told since the last call is kept until the next, all else forgotten.
   void ForgetOlder();
