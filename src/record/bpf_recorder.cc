@@ -214,7 +214,10 @@ void BpfRecorder::RenewFlight() {
   if (flight_->names_bytes() < options_.flight_names_bytes || !recording_->MayBeginOther()) return;
   next_flight_ = std::make_unique<FlightTarget>(options_.flight_ns, options_.flight_bytes);
   next_flight_->metadata() = flight_->metadata();
+  // Takes tens of milliseconds, for names of the kernel, and is not urgent.
+  LowerPriority();
   recording_->BeginOther(*next_flight_);
+  RaisePriority();
   renewed_ns_ = now_ns;
 }
 
