@@ -51,6 +51,7 @@ class BpfLiveView final : public LiveView {
   std::unique_ptr<JitNames> jit_;
   int64_t maps_read_ns_ = 0;
   std::unique_ptr<trace::Trace> view_;
+  std::unique_ptr<trace::Trace> shown_;  // the last one before a new begin
   int64_t tick_cpu_ns_ = 0;
   int64_t look_cpu_ns_ = 0;
   int64_t begin_ns_ = 0;
@@ -113,6 +114,7 @@ bool BpfLiveView::IsFull() const {
 
 Result<const trace::Trace*> BpfLiveView::Look() {
   const int64_t before_ns = OwnCpuNs();
+  shown_.reset();
   CULPRIT_TRY(recording_->Snapshot());
   const int64_t end_ns = recording_->end_ns();
   const std::vector<trace::Event> open = recording_->OpenTiles(end_ns);
@@ -140,10 +142,9 @@ Result<const trace::Trace*> BpfLiveView::Look() {
   look_cpu_ns_ += OwnCpuNs() - before_ns;
   if (!IsFull()) return view_.get();
   // Rare: what was seen stays for this look, the next begins with nothing.
-  std::unique_ptr<trace::Trace> seen = std::move(view_);
+  shown_ = std::move(view_);
   CULPRIT_TRY(Begin());
-  view_->metadata = seen->metadata;
-  return view_.get();
+  return shown_.get();
 }
 
 LiveCost BpfLiveView::cost() const {
