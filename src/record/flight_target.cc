@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "record/symbol_pass.h"
+#include "trace/used_names.h"
 
 namespace culprit::record {
 namespace {
@@ -80,7 +81,7 @@ trace::Trace FlightTarget::Cut(int64_t end_ns) const {
 
 Status FlightTarget::WriteTo(const std::string& path, int64_t end_ns, bool symbols) const {
   trace::Trace trace = Cut(end_ns);
-  trace::CopyDictionary(dictionary_, trace.dictionary);
+  trace::CopyUsedNames(dictionary_, trace);
   SymbolizeTrace(trace, symbols);
   return trace::WriteTrace(trace, path, Overwrite::kAllow);
 }

@@ -46,6 +46,38 @@ TEST(FlightTarget, ADumpCoversTheWindowAndNoMore) {
   EXPECT_EQ(total_ns, 105);
 }
 
+// What it met before the window is not in the dump.
+TEST(FlightTarget, ADumpHasTheNamesOfItsEventsOnly) {
+  const TestFolder folder;
+  FlightTarget target(100, 1 << 20);
+  trace::Dictionary& names = target.dictionary();
+  for (int64_t i = 0; i < 50; ++i) {
+    const trace::ProcessId process =
+        names.AddProcess({.pid = i, .name = names.Intern("program" + std::to_string(i))});
+    const trace::ThreadId thread = names.AddThread({.tid = i, .process = process});
+    const trace::FrameId frame = names.InternFrame("", "function" + std::to_string(i));
+    ASSERT_TRUE(target
+                    .Add({.time_ns = i * 10,
+                          .dur_ns = 10,
+                          .thread = thread,
+                          .stack = names.InternStack({}, frame),
+                          .kind = EventKind::kWait})
+                    .ok());
+  }
+  ASSERT_TRUE(target.WriteTo(folder / "d.ctrace", 500, false).ok());
+  const auto trace = trace::ReadTrace(folder / "d.ctrace");
+  ASSERT_TRUE(trace.ok());
+  const trace::Dictionary& kept = trace.value().dictionary;
+  ASSERT_EQ(trace.value().events.size(), 10u);
+  EXPECT_EQ(kept.threads().size(), 10u);
+  EXPECT_EQ(kept.processes().size(), 10u);
+  for (const trace::Event& event : trace.value().events) {
+    const std::string number = std::to_string(event.time_ns / 10);
+    EXPECT_NE(kept.StackText(event.stack).find("function" + number), std::string::npos);
+    EXPECT_EQ(std::to_string(kept.threads()[event.thread.value].tid), number);
+  }
+}
+
 TEST(FlightTarget, NothingOfADumpIsLaterThanItsEnd) {
   FlightTarget target(1'000'000, 1 << 20);
   Fill(target, 1000);
