@@ -375,7 +375,7 @@ TEST(RemoteThreadStack, GoesOnThroughCodeThatWasMadeSinceTheImageWasRead) {
   const auto image = ProcessImage::Read(child.pid());
   ASSERT_TRUE(image.ok());
   child.shared().go = 1;
-  while (child.shared().result.load() == 0) usleep(1000);
+  for (int i = 0; i < 5000 && child.shared().result.load() == 0; ++i) usleep(1000);
   const std::vector<NamedFrame> frames = FramesBy(image.value(), child);
   EXPECT_TRUE(Name(frames, "GuardTestSpins"));
   EXPECT_TRUE(Name(frames, "GuardTestUsesNewCode"));

@@ -202,7 +202,7 @@ Status BpfRecording::ForEachLine(Visitor visitor) {
 // The other one has heard of no stack yet.
 void BpfRecording::BeginOther(assemble::EventTarget& target) {
   other_ = MakeLine(target, ReadKernelFile("/proc/kallsyms"));
-  // Others are met, and looked up, one by one.
+  // Where not all are recorded they are looked up when they are met.
   ScanAllTargets({});
   line_->stacks->ForgetOlder();
   engine_->RenameStacks();

@@ -64,6 +64,16 @@ class DecoderTest : public testing::Test {
     record.waker_tid = kOther;
     return record;
   }
+  // Of a file, from 0x1000 to 0x2000.
+  static LifeEvent Mapping(int64_t time_ns, const char* path) {
+    return {.kind = LifeEvent::Kind::kMap,
+            .time_ns = time_ns,
+            .pid = kTid,
+            .tid = kTid,
+            .start = 0x1000,
+            .size = 0x1000,
+            .text = path};
+  }
   void Feed(const std::vector<LifeEvent>& life = {}) {
     ASSERT_TRUE(decoder_.Feed(batch_, life).ok());
     batch_.clear();
@@ -115,14 +125,7 @@ TEST_F(DecoderTest, AnInterruptIsNamedByItsOwnFrames) {
 }
 
 TEST_F(DecoderTest, AThreadThatSleepsElsewhereTheNextTimeHasAnotherStack) {
-  LifeEvent map = {.kind = LifeEvent::Kind::kMap,
-                   .time_ns = 1,
-                   .pid = kTid,
-                   .tid = kTid,
-                   .start = 0x1000,
-                   .size = 0x2000,
-                   .text = "/a"};
-  Feed({map});
+  Feed({Mapping(1, "/a")});
   uint64_t place = 0;
   decoder_.WalkSleepersBy([&](const OpenRecord&) { return std::vector<uint64_t>{place}; });
   const auto stack_at = [&](uint64_t address) {
@@ -146,15 +149,6 @@ TEST_F(DecoderTest, AThreadThatSleepsElsewhereTheNextTimeHasAnotherStack) {
 }
 
 TEST_F(DecoderTest, AStackIsNamedByTheProgramThatRanThen) {
-  const auto map = [](int64_t time_ns, const char* path) {
-    return LifeEvent{.kind = LifeEvent::Kind::kMap,
-                     .time_ns = time_ns,
-                     .pid = kTid,
-                     .tid = kTid,
-                     .start = 0x1000,
-                     .size = 0x1000,
-                     .text = path};
-  };
   const LifeEvent exec = {
       .kind = LifeEvent::Kind::kExec, .time_ns = 1500, .pid = kTid, .tid = kTid, .text = "b"};
   const LifeEvent first = {
@@ -169,7 +163,7 @@ TEST_F(DecoderTest, AStackIsNamedByTheProgramThatRanThen) {
   WaitRecord wait = Wait(1400, 1600, 1700);
   wait.user_stack = 8;
   Put(wait);
-  Feed({first, map(2, "/x/a"), exec, map(1501, "/x/b")});
+  Feed({first, Mapping(2, "/x/a"), exec, Mapping(1501, "/x/b")});
   ASSERT_TRUE(decoder_.Finish(4000).ok());
   ASSERT_EQ(Of(EventKind::kWait).size(), 1u);
   EXPECT_EQ(Text(Of(EventKind::kWait)[0].stack), "a!+0x100");
