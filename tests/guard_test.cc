@@ -15,6 +15,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,21 @@ class GuardServerTest : public testing::TestWithParam<std::string> {
   std::string notes_;
 };
 
+// Of the summary at the end: "units  61.3 k"; -1: it is not there.
+double UnitsIn(const std::string& notes) {
+  std::istringstream lines(notes);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::string scale;
+    double number = -1;
+    if (!(words >> name >> number) || name != "units") continue;
+    words >> scale;
+    return number * (scale == "k" ? 1e3 : scale == "M" ? 1e6 : 1);
+  }
+  return -1;
+}
+
 std::string AllFrames(const json& report) {
   std::string text;
   for (const json& stack : report["stacks"]) {
@@ -90,18 +106,27 @@ TEST_P(GuardServerTest, ReportsPlantedFaultsWithTypeAndStack) {
   ASSERT_FALSE(profile["loops"].empty());
   EXPECT_GE(profile["types"].size(), 3u) << profile["types"];
 
+  // Workers that find their next request without a wait have a unit for each all the same.
+  const int at_once = GetParam() == "workers" ? 50'000 : 0;
+  uint64_t requests = 0;
   const std::vector<json> reports = Guard([&] {
     Load load(Socket());
     const Client client(Socket());
     ASSERT_TRUE(client.connected());
     usleep(500'000);
+    if (at_once > 0) {
+      EXPECT_TRUE(client.Ask('P', at_once));
+    }
     for (int i = 0; i < 2; ++i) {
       EXPECT_TRUE(client.Ask('A', 200));
       EXPECT_TRUE(client.Ask('B', 200));
       EXPECT_TRUE(client.Ask('C', 200));
     }
     usleep(300'000);
+    load.Stop();
+    requests = load.requests();
   });
+  EXPECT_GE(UnitsIn(notes_) * 1.01, static_cast<double>(requests) + at_once) << notes_;
   const json* spin = Planted(reports, "PlantedSpin", 150 * kMs);
   ASSERT_NE(spin, nullptr) << notes_ << json(reports);
   EXPECT_GT((*spin)["cpu_ns"].get<int64_t>(), (*spin)["blocked_ns"].get<int64_t>()) << *spin;

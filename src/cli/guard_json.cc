@@ -7,6 +7,15 @@ namespace {
 
 using guard::Profile;
 
+void WriteContexts(const char* key, const Profile& profile,
+                   const std::vector<guard::Context>& contexts, JsonWriter& json) {
+  json.Key(key).BeginArray();
+  for (const guard::Context& context : contexts) {
+    json.String(FunctionName(profile, context.function));
+  }
+  json.EndArray();
+}
+
 void WriteLoops(const Profile& profile, JsonWriter& json) {
   json.Key("loops").BeginArray();
   for (uint32_t i = 0; i < profile.loops.size(); ++i) {
@@ -16,15 +25,10 @@ void WriteLoops(const Profile& profile, JsonWriter& json) {
     json.Field("hand_over", loop.hand_over);
     json.Field("iterations", loop.iterations).Field("ready_events", loop.ready_events);
     json.Field("sites", loop.sites.size());
-    json.Key("handlers").BeginArray();
-    for (const guard::Context& context : loop.handlers) {
-      json.String(FunctionName(profile, context.function));
-    }
-    json.EndArray().Key("commands").BeginArray();
-    for (const guard::Context& context : loop.commands) {
-      json.String(FunctionName(profile, context.function));
-    }
-    json.EndArray().Key("woken_by").BeginArray();
+    WriteContexts("handlers", profile, loop.handlers, json);
+    WriteContexts("commands", profile, loop.commands, json);
+    WriteContexts("turns", profile, loop.turns, json);
+    json.Key("woken_by").BeginArray();
     for (const uint32_t other : loop.woken_by) json.Uint(other);
     json.EndArray().EndObject();
   }

@@ -202,12 +202,15 @@ std::string LoopsText(const Profile& profile, const Output& output) {
     const guard::ProfileLoop& loop = profile.loops[i];
     const uint64_t per_mega =
         loop.iterations == 0 ? 0 : loop.ready_events * 1'000'000 / loop.iterations;
-    const char* units = "iterations";
+    std::string units = "iterations";
+    if (!loop.turns.empty()) {
+      units += ", up to " + FunctionName(profile, loop.turns.front().function);
+    }
     if (!loop.handlers.empty()) units = "handlers";
     if (!loop.commands.empty()) units = "commands in handlers";
     if (loop.hand_over) units = "none: it hands over connections";
     table.Row({report::PlainText(LoopName(profile, i)), loop.external ? "from outside" : "inner",
-               FormatCount(loop.iterations), PerUnit(per_mega), units});
+               FormatCount(loop.iterations), PerUnit(per_mega), report::PlainText(units)});
   }
   return report::Heading("event loops", output.color()) +
          table.ToText(output.width(), output.color());

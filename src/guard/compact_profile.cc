@@ -94,7 +94,7 @@ void ForEachFunction(Profile& profile, Visitor visitor) {
   for (Guard& guard : profile.guards) visitor(guard.function);
   for (ProfileLoop& loop : profile.loops) {
     if (loop.holder != kNoIndex) visitor(loop.holder);
-    for (auto* contexts : {&loop.handlers, &loop.commands, &loop.tails}) {
+    for (auto* contexts : CutsOf(loop)) {
       for (Context& context : *contexts) visitor(context.function);
     }
   }
@@ -172,7 +172,7 @@ void CompactFunctions(Profile& profile) {
   Keep(profile.functions, functions);
   ForEachFunction(profile, [&](uint32_t& function) { function = number[function]; });
   for (ProfileLoop& loop : profile.loops) {
-    for (auto* contexts : {&loop.handlers, &loop.commands, &loop.tails}) {
+    for (auto* contexts : CutsOf(loop)) {
       std::sort(contexts->begin(), contexts->end());
     }
   }

@@ -43,11 +43,14 @@ const EvidenceRow* Head(const std::vector<const EvidenceRow*>& rows) {
   return best;
 }
 
-// Other calls through the same functions head it too.
-void TakeSites(LoopCandidate& candidate) {
+// Other calls through the same functions head it too. A loop that waits for other
+// threads turns where the holder calls what leads to the wait, if it is not in the
+// holder itself.
+void TakeSites(LoopCandidate& candidate, const LoopScan& scan) {
   const EvidenceRow* head = Head(candidate.rows);
   CULPRIT_CHECK(head != nullptr);  // the most frequent row is one
   std::map<WaitSite, uint64_t> pairs;
+  std::set<Context> turns;
   for (const EvidenceRow* row : candidate.rows) {
     const LoopEvidence& evidence = row->second;
     if (row != head && evidence.chain != head->second.chain) continue;
@@ -60,7 +63,12 @@ void TakeSites(LoopCandidate& candidate) {
     candidate.pairs += evidence.pairs;
     candidate.threads.insert(evidence.threads.begin(), evidence.threads.end());
     candidate.loop.external |= ReceivesFromOutside(row->first.site.call);
+    if (evidence.chain.size() > 1 && scan.WasEntered(evidence.chain[1])) {
+      turns.insert({evidence.chain[1], evidence.callee_depth});
+    }
   }
+  if (candidate.loop.external || candidate.loop.hand_over) return;
+  candidate.loop.turns.assign(turns.begin(), turns.end());
 }
 
 // Threads that wake what the candidate's threads wait for.
@@ -185,7 +193,7 @@ std::vector<LoopCandidate> Candidates(const LoopScan& scan, const std::set<LoopK
 std::vector<EventLoop> FindEventLoops(const LoopScan& scan, uint64_t min_iterations) {
   const std::set<LoopKey> hand_overs = FindHandOvers(scan);
   std::vector<LoopCandidate> candidates = Candidates(scan, hand_overs, min_iterations);
-  for (LoopCandidate& candidate : candidates) TakeSites(candidate);
+  for (LoopCandidate& candidate : candidates) TakeSites(candidate, scan);
   std::erase_if(candidates,
                 [&](const LoopCandidate& candidate) { return IsNested(candidate, hand_overs); });
   std::stable_sort(candidates.begin(), candidates.end(),

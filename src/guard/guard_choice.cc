@@ -34,7 +34,7 @@ struct GuardCandidate {
 std::set<uint32_t> BoundaryFunctions(const Profile& profile) {
   std::set<uint32_t> functions;
   for (const ProfileLoop& loop : profile.loops) {
-    for (const auto* contexts : {&loop.handlers, &loop.commands, &loop.tails}) {
+    for (const auto* contexts : CutsOf(loop)) {
       for (const Context& context : *contexts) functions.insert(context.function);
     }
   }

@@ -16,8 +16,8 @@ LoopSites::LoopSites(const std::vector<EventLoop>& loops, const WaitStacks& stac
     : stacks_(stacks) {
   for (size_t i = 0; i < loops.size(); ++i) {
     for (const auto& [site, offset] : loops[i].sites) {
-      sites_[site].push_back(
-          {static_cast<uint32_t>(i), offset / 16, loops[i].holder, loops[i].hand_over});
+      sites_[site].push_back({static_cast<uint32_t>(i), offset / 16, loops[i].holder,
+                              loops[i].hand_over, loops[i].turns});
     }
   }
 }

@@ -11,6 +11,10 @@
 //                                         an entry outside, of any stack
 //   void Lose()                           entries are missing, or it is another thread
 //   void Read(bytes)                      input received inside
+//   void Turn()                           the loop looks for work, before it waits or goes
+//                                         on with what it finds: what was is a whole
+//                                         iteration, and what follows one if it comes to a
+//                                         Turn, none if it comes to its End
 //   void End(dur_ns, complete)            it ended; not complete: damage, or the
 //                                         thread left the loop: to be dropped
 //
@@ -44,6 +48,7 @@ class LoopSites {
     int64_t base_offset16 = 0;
     uint32_t holder = kNoIndex;
     bool hand_over = false;
+    std::vector<Context> turns;
 
     uint64_t BaseOf(uint64_t sp16) const {
       return static_cast<uint64_t>(static_cast<int64_t>(sp16) + base_offset16) & kSpMask;
@@ -102,8 +107,16 @@ class IterationWalk {
       Drop();  // the holder itself was left
       visitor_.Pass(function, sp16, return_address);
     } else {
+      if (IsTurn(function, static_cast<int32_t>(depth16) * 16)) visitor_.Turn();
       visitor_.Enter(function, static_cast<int32_t>(depth16), return_address);
     }
+  }
+
+  bool IsTurn(uint32_t function, int32_t depth) const {
+    for (const Context& turn : *turns_) {
+      if (turn.function == function && turn.depth == depth) return true;
+    }
+    return false;
   }
 
   void Take(const LogRecord& record) {
@@ -142,6 +155,7 @@ class IterationWalk {
     base16_ = base16;
     loop_ = place.head->loop;
     holder_ = place.head->holder;
+    turns_ = &place.head->turns;
     head_ = true;
     wait16_ = record.b;
   }
@@ -196,7 +210,8 @@ class IterationWalk {
   uint64_t base16_ = 0;
   uint64_t wait16_ = 0;  // of the loop's last wait
   uint32_t loop_ = kNoIndex;
-  uint32_t holder_ = kNoIndex;  // of the loop
+  uint32_t holder_ = kNoIndex;                   // of the loop
+  const std::vector<Context>* turns_ = nullptr;  // of the loop, once in an iteration
   uint64_t begin_ns_ = 0;
   uint64_t foreign_ = 0;
 };

@@ -27,6 +27,7 @@ class SampleTaker {
   void Lose() {}
   void Begin(uint32_t loop, uint64_t ready, const LoopPlace& /*place*/) {
     loop_ = loop;
+    turned_ = false;
     samples_[loop].Begin(ready);
   }
   void Enter(uint32_t function, int32_t depth16, uint64_t /*return_address*/) {
@@ -36,7 +37,12 @@ class SampleTaker {
     const auto kept = static_cast<int32_t>(std::min<uint64_t>(bytes, INT32_MAX));
     samples_[loop_].Add({IterationEvent::kInput, kept});
   }
-  void End(uint64_t /*dur_ns*/, bool complete) { samples_[loop_].End(complete); }
+  void Turn() {
+    samples_[loop_].End(true);
+    samples_[loop_].Begin(1);
+    turned_ = true;
+  }
+  void End(uint64_t /*dur_ns*/, bool complete) { samples_[loop_].End(complete && !turned_); }
 
   std::vector<SubUnitLevels> Levels() const {
     std::vector<SubUnitLevels> levels;
@@ -49,6 +55,7 @@ class SampleTaker {
  private:
   std::vector<IterationSample> samples_;
   uint32_t loop_ = 0;
+  bool turned_ = false;
 };
 
 class Learner {
@@ -158,6 +165,7 @@ class Learner {
       loop.handlers = levels[i].handlers;
       loop.commands = levels[i].commands;
       loop.tails = levels[i].tails;
+      loop.turns = loops_[i].turns;
       for (const auto& [site, offset] : loops_[i].sites) {
         loop.sites.push_back({site.returns_to.module, site.returns_to.offset, site.call, offset});
       }

@@ -283,6 +283,118 @@ TEST(Learn, WorkersWokenByAListenerAreALoop) {
   EXPECT_EQ(workers.iterations, 2 * 24U);
 }
 
+// Workers that find most of their jobs without a wait, and sometimes none after one.
+class BusyPool {
+ public:
+  static constexpr uint64_t kQueue = 0x5000;
+  static constexpr int kRounds = 40;
+  static constexpr int kJobsARound = 5;
+
+  explicit BusyPool(const TestFolder& folder) {
+    SimulatedThread listener(process_, process_.pid(), 0x7ffc'0000'0000);
+    listener.Call("listen_loop", 64, [&] {
+      for (int i = 0; i < 20; ++i) {
+        listener.Wait(wire::WaitCall::kAccept, 1);
+        listener.Wake(wire::WakeCall::kConditionSignal, kQueue);
+      }
+    });
+    listener.Write(folder);
+    SimulatedThread worker(process_, process_.pid() + 1, 0x7f00'0000'0000);
+    worker.Call("worker_main", 64, [&] {
+      for (int round = 0; round < kRounds; ++round) {
+        for (int i = 0; i < kJobsARound; ++i) OneJob(worker, i == 0 ? 1 : 0);
+      }
+      // The last round ends with a wait.
+      OneJob(worker, 1);
+    });
+    worker.Write(folder);
+    process_.Write(folder);
+  }
+  const SimulatedProcess& process() const { return process_; }
+
+ private:
+  void OneJob(SimulatedThread& worker, int waits) {
+    worker.Call("pop_job", 48, [&] {
+      worker.Call("lock_queue");
+      for (int i = 0; i < waits; ++i) worker.Wait(wire::WaitCall::kCondition, 1, 1, kQueue);
+      worker.Call("unlock_queue");
+    });
+    const std::string kind = jobs_++ % 2 == 0 ? "a_" : "b_";
+    worker.Call("command_" + kind, 48, [&] {
+      for (int k = 0; k < 40; ++k) worker.Call(kind + std::to_string(k));
+    });
+  }
+
+  SimulatedProcess process_{300};
+  int jobs_ = 0;
+};
+
+const ProfileLoop* LoopHeldBy(const Profile& profile, const SimulatedProcess& process,
+                              const std::string& name) {
+  for (const ProfileLoop& loop : profile.loops) {
+    if (NameOf(profile, process, loop.holder) == name) return &loop;
+  }
+  return nullptr;
+}
+
+TEST(Learn, ABusyWorkersUnitsEndWhereItLooksForTheNextJob) {
+  const TestFolder folder;
+  const BusyPool pool(folder);
+  const Profile profile = MustLearn(folder).profile;
+  const ProfileLoop* workers = LoopHeldBy(profile, pool.process(), "worker_main");
+  ASSERT_NE(workers, nullptr);
+  EXPECT_EQ(NamesOf(profile, pool.process(), workers->turns), (std::set<std::string>{"pop_job"}));
+  EXPECT_EQ(workers->iterations, uint64_t{BusyPool::kRounds * BusyPool::kJobsARound});
+  EXPECT_EQ(workers->ready_events, workers->iterations);
+  EXPECT_GT(workers->train_ns, 0U);
+  // One job each, and what leads to a wait is none: the two kinds of jobs, however begun.
+  std::map<uint32_t, uint64_t> types;
+  for (const UnitShape& shape : profile.shapes) {
+    if (&profile.loops[shape.loop] != workers) continue;
+    types[shape.type] += shape.total_units();
+    uint32_t jobs = 0;
+    for (const uint32_t place : shape.places) {
+      const CallPath& path = profile.paths[profile.places[place].path];
+      jobs += NameOf(profile, pool.process(), path.function).starts_with("command_") ? 1 : 0;
+    }
+    EXPECT_EQ(jobs, 1U);
+  }
+  ASSERT_EQ(types.size(), 2U);
+  for (const auto& [type, units] : types) EXPECT_EQ(units, workers->iterations / 2);
+  const auto is_pop = [&](const Guard& guard) {
+    return guard.boundary && guard.function == workers->turns[0].function;
+  };
+  EXPECT_TRUE(std::any_of(profile.guards.begin(), profile.guards.end(), is_pop));
+}
+
+TEST(Learn, ALoopThatWaitsForOutsideOrInItsOwnFunctionHasNoTurns) {
+  const TestFolder folder;
+  SimulatedProcess process(300);
+  RunWorkerPool(process, folder, true);
+  const Profile profile = MustLearn(folder).profile;
+  const ProfileLoop* listener = LoopHeldBy(profile, process, "listen_loop");
+  ASSERT_NE(listener, nullptr);
+  EXPECT_TRUE(listener->turns.empty());
+  const TestFolder other;
+  SimulatedProcess direct(400);
+  for (uint32_t n = 0; n < 2; ++n) {
+    SimulatedThread worker(direct, direct.pid() + n, 0x7f00'0000'0000 + n * 0x100'0000);
+    worker.Call("worker_main", 64, [&] {
+      for (int i = 0; i < 30; ++i) {
+        worker.Wait(wire::WaitCall::kCondition, 1, 1, 0x5000);
+        worker.Call("job", 32, [&] { worker.Wake(wire::WakeCall::kConditionSignal, 0x5000); });
+      }
+    });
+    worker.Write(other);
+  }
+  direct.Write(other);
+  const Profile of_direct = MustLearn(other).profile;
+  const ProfileLoop* workers = LoopHeldBy(of_direct, direct, "worker_main");
+  ASSERT_NE(workers, nullptr);
+  EXPECT_TRUE(workers->turns.empty());
+  EXPECT_EQ(workers->iterations, 2 * 29U);
+}
+
 TEST(Learn, ThreadsThatBeginInOneFunctionHaveLoopsOfTheirOwn) {
   const TestFolder folder;
   SimulatedProcess process(1);

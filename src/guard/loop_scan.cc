@@ -84,7 +84,9 @@ class LoopScan::Thread {
     ++scan_.entries_;
     if (!keys_.empty() && keys_.back().since < sp16) keys_.back().since = sp16;
     while (!shadow_.empty() && shadow_.back().sp16 <= sp16) shadow_.pop_back();
-    if (id < ids_.size()) shadow_.push_back({ids_[id], sp16});
+    if (id >= ids_.size()) return;
+    shadow_.push_back({ids_[id], sp16});
+    if (ids_[id] < scan_.entered_.size()) scan_.entered_[ids_[id]] = 1;
   }
 
   // Who lets go of a lock begins nobody's work.
@@ -206,6 +208,10 @@ class LoopScan::Thread {
       for (size_t i = std::min(holder + 1, key.frames.size()); i > 0; --i) {
         evidence.chain.push_back(key.frames[i - 1].function);
       }
+      if (holder > 0 && holder < key.frames.size()) {
+        const uint64_t depth16 = key.frames[holder].sp16 - key.frames[holder - 1].sp16;
+        evidence.callee_depth = static_cast<int32_t>(depth16 * 16);
+      }
     }
     if (evidence.objects.size() < kMaxObjects) evidence.objects.insert({log_.pid, key.object});
     if (evidence.threads.size() < kMaxObjects) evidence.threads.insert({log_.pid, log_.tid});
@@ -266,6 +272,7 @@ const WaitStacks::Frames* WaitStacks::Find(const LogFile& log, uint64_t address,
 
 Status LoopScan::Read(const LogFile& log, Diagnostics& diagnostics) {
   CULPRIT_ASSIGN(LogCursor cursor, LogCursor::Open(log, diagnostics));
+  entered_.resize(code_->functions().size());
   Thread thread(*this, log);
   for (LogRecord record; cursor.Next(record);) thread.Take(record);
   return {};

@@ -61,6 +61,7 @@ struct LoopEvidence {
   uint64_t stayed = 0;
   uint64_t moved = 0;
   std::vector<uint32_t> chain;  // functions from the holder to the call, the holder first
+  int32_t callee_depth = 0;     // of the second of these, as Context::depth
   std::set<std::pair<uint32_t, uint64_t>> objects;  // process, object; a few
   std::set<std::pair<uint32_t, uint32_t>> threads;  // process, thread; a few
 };
@@ -92,6 +93,10 @@ class LoopScan {
   Status Read(const LogFile& log, Diagnostics& diagnostics);
 
   uint64_t entries() const { return entries_; }
+  // Else it cannot be patched, or was not called.
+  bool WasEntered(uint32_t function) const {
+    return function < entered_.size() && entered_[function] != 0;
+  }
   const std::map<LoopKey, LoopEvidence>& evidence() const { return evidence_; }
   // Who woke an object, and how often: <process, object> -> thread -> times.
   using Wakes = std::map<std::pair<uint32_t, uint64_t>, std::map<uint32_t, uint64_t>>;
@@ -108,6 +113,7 @@ class LoopScan {
 
   const SessionCode* code_;
   uint64_t entries_ = 0;
+  std::vector<uint8_t> entered_;  // by function
   std::map<LoopKey, LoopEvidence> evidence_;
   Wakes wakes_;
   using Frame = WaitStacks::Frame;

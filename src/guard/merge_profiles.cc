@@ -175,9 +175,8 @@ class TableUnion {
       known.iterations += loop.iterations;
       known.ready_events += loop.ready_events;
       known.train_ns += loop.train_ns;
-      AddContexts(loop.handlers, known.handlers);
-      AddContexts(loop.commands, known.commands);
-      AddContexts(loop.tails, known.tails);
+      const auto cuts = CutsOf(known);
+      for (size_t i = 0; i < cuts.size(); ++i) AddContexts(*CutsOf(loop)[i], *cuts[i]);
     }
     for (size_t i = 0; i < other_.loops.size(); ++i) {
       std::vector<uint32_t>& wakers = into_.loops[loops_[i]].woken_by;

@@ -144,6 +144,9 @@ Boundaries BoundariesOf(const Profile& profile) {
     for (const Context& context : loop.tails) {
       result.context_flags[context] |= wire::PlanContext::kTail;
     }
+    for (const Context& context : loop.turns) {
+      result.context_flags[context] |= wire::PlanContext::kTurn;
+    }
   }
   return result;
 }
@@ -200,6 +203,7 @@ void AddSites(const Profile& profile, PlanTables& tables) {
         row.holder_offset = profile.functions[loop.holder].offset;
       }
       if (loop.hand_over) row.flags |= wire::PlanSite::kHandOver;
+      if (!loop.turns.empty()) row.flags |= wire::PlanSite::kTurns;
       tables.sites.push_back(row);
     }
   }

@@ -185,5 +185,25 @@ TEST(BuildPlan, SaysWhichWaitsHandOverAndWhichLoopsHaveNoHolder) {
   EXPECT_EQ(plan.sites[0].flags, wire::PlanSite::kHandOver);
 }
 
+TEST(BuildPlan, SaysWhereALoopTurnsAndAlwaysPatchesThat) {
+  Profile profile = RandomProfile(5, {.loops = 2});
+  const Context turn = profile.loops[1].turns.at(0);
+  ChooseTypesAndGuards(profile, {});
+  profile.training.unit_train_ns = profile.training.units * 10'000;
+  const Plan plan = Parse(BuildPlan(profile, wire::Mode::kGuard, {.budget_ppm = 0}));
+  ASSERT_EQ(plan.sites.size(), 2U);
+  EXPECT_EQ(plan.sites[0].flags, 0U);
+  EXPECT_EQ(plan.sites[1].flags, wire::PlanSite::kTurns);
+  ASSERT_EQ(plan.functions.size(), 1U);
+  EXPECT_EQ(plan.functions[0].offset, profile.functions[turn.function].offset);
+  uint32_t turns = 0;
+  for (const wire::PlanContext& context : plan.contexts) {
+    if ((context.flags & wire::PlanContext::kTurn) == 0) continue;
+    ++turns;
+    EXPECT_EQ(context.depth, turn.depth);
+  }
+  EXPECT_EQ(turns, 1U);
+}
+
 }  // namespace
 }  // namespace culprit::guard

@@ -34,7 +34,7 @@ std::string CheckLoops(const Profile& profile) {
     for (const uint32_t waker : loop.woken_by) {
       if (waker >= profile.loops.size()) return "loop that wakes";
     }
-    for (const auto* contexts : {&loop.handlers, &loop.commands, &loop.tails}) {
+    for (const auto* contexts : CutsOf(loop)) {
       for (const Context& context : *contexts) {
         if (context.function >= profile.functions.size()) return "boundary's function";
       }

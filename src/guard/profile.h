@@ -13,6 +13,7 @@
 // ever after. Times are wall time without run delay.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -70,9 +71,16 @@ struct ProfileLoop {
   std::vector<Context> handlers;   // empty: iterations are the units
   std::vector<Context> commands;   // inside handlers
   std::vector<Context> tails;      // what runs after the last handler begins with one of these
+  std::vector<Context> turns;      // where it looks for work, and waits only if there is none
 
   bool operator==(const ProfileLoop&) const = default;
 };
+
+// All that cuts: each ascending.
+template <class Loop>
+auto CutsOf(Loop& loop) {
+  return std::array{&loop.handlers, &loop.commands, &loop.tails, &loop.turns};
+}
 
 // A call path below the loop: functions only. Paths come before their children.
 struct CallPath {

@@ -188,6 +188,7 @@ void CodeLoops(Coder& coder, P& profile) {
     Contexts(coder, loop.handlers);
     Contexts(coder, loop.commands);
     Contexts(coder, loop.tails);
+    Contexts(coder, loop.turns);
   });
 }
 

@@ -53,7 +53,8 @@ inline Profile RandomProfile(uint64_t seed, const RandomProfileSize& size = {}) 
     // Different ones: loops with one holder are one loop.
     loop.holder = below(size.functions / size.loops) * size.loops + i;
     loop.sites.push_back({0, 0x5000 + i * 16ULL, wire::WaitCall::kEpoll, 64});
-    loop.external = true;
+    loop.external = i % 2 == 0;
+    if (!loop.external) loop.turns = {{profile.paths[0].function, profile.places[0].depth}};
     profile.loops.push_back(loop);
   }
   std::set<std::pair<uint32_t, std::vector<uint32_t>>> sets;

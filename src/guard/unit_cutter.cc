@@ -22,12 +22,23 @@ UnitCutter::UnitCutter(const std::vector<SubUnitLevels>& levels, CallSites& call
 
 void UnitCutter::Begin(uint32_t loop, uint64_t ready, const LoopPlace& place) {
   loop_ = loop;
-  ready_ = ready;
   entries_ = 0;
-  handled_ = false;
+  turned_ = false;
   cuts_ = of_loop_[loop].empty() ? nullptr : &of_loop_[loop];
-  kind_ = cuts_ == nullptr ? wire::UnitKind::kIteration : wire::UnitKind::kTail;
+  BeginPart(ready);
   table_.BeginIteration(place.base16, place.sp16);
+}
+
+void UnitCutter::BeginPart(uint64_t ready) {
+  ready_ = ready;
+  handled_ = false;
+  kind_ = cuts_ == nullptr ? wire::UnitKind::kIteration : wire::UnitKind::kTail;
+}
+
+void UnitCutter::Turn() {
+  CountIteration();
+  BeginPart(1);
+  turned_ = true;
 }
 
 void UnitCutter::Take(Cut cut) {
@@ -58,20 +69,24 @@ void UnitCutter::Close(wire::UnitKind next) {
   kind_ = next;
 }
 
-void UnitCutter::End(uint64_t dur_ns, bool complete) {
-  if (!complete) {
-    table_.DropUnit(ShapeTable::kRunning);
-    table_.DropUnit(ShapeTable::kParts);
-    return;
-  }
+void UnitCutter::CountIteration() {
   Close(wire::UnitKind::kTail);
   if (cuts_ != nullptr) Count(wire::UnitKind::kTail);
   ++iterations_;
-  LoopTotals& totals = totals_[loop_];
-  ++totals.iterations;
-  totals.ready_events += ready_;
-  totals.train_ns += dur_ns;
-  totals.entries += entries_;
+  ++totals_[loop_].iterations;
+  totals_[loop_].ready_events += ready_;
+}
+
+void UnitCutter::End(uint64_t dur_ns, bool complete) {
+  if (complete && !turned_) {
+    CountIteration();
+  } else {
+    table_.DropUnit(ShapeTable::kRunning);
+    table_.DropUnit(ShapeTable::kParts);
+  }
+  if (!complete) return;
+  totals_[loop_].train_ns += dur_ns;
+  totals_[loop_].entries += entries_;
 }
 
 }  // namespace culprit::guard

@@ -5,7 +5,8 @@
 // a handler, or of a command inside one, ends what was and begins a unit; a tail
 // context after a handler ends that. What precedes the first handler and what
 // follows the last is one unit, the iteration's tail. A loop without handlers has
-// its iterations as units.
+// its iterations as units. What a loop does between its last turn and a wait belongs to
+// none.
 //
 // Alternating runs of kRun iterations of a thread are the two halves by which the
 // choice of guards is judged. One thread.
@@ -54,6 +55,7 @@ class UnitCutter {
     table_.Enter(function, depth16, call_sites_.OriginOf(return_address), OpenOf(kind_));
   }
   void Read(uint64_t) {}
+  void Turn();
   void End(uint64_t dur_ns, bool complete);
 
   const std::vector<LoopTotals>& totals() const { return totals_; }
@@ -66,6 +68,8 @@ class UnitCutter {
   void Take(Cut cut);
   void Close(wire::UnitKind next);
   void Count(wire::UnitKind kind);
+  void BeginPart(uint64_t ready);
+  void CountIteration();
   static ShapeTable::Open OpenOf(wire::UnitKind kind) {
     return kind == wire::UnitKind::kTail ? ShapeTable::kParts : ShapeTable::kRunning;
   }
@@ -78,6 +82,7 @@ class UnitCutter {
   uint32_t loop_ = 0;
   wire::UnitKind kind_ = wire::UnitKind::kIteration;
   bool handled_ = false;  // a handler of this iteration was entered
+  bool turned_ = false;   // it began with a turn
   uint64_t ready_ = 0;
   uint64_t entries_ = 0;
   uint64_t iterations_ = 0;

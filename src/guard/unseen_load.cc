@@ -46,6 +46,15 @@ class CodeMatch {
     const uint32_t found = code_.FunctionAt({modules_[row.module], row.offset});
     return found != kNoIndex && code_.functions()[found].offset == row.offset ? found : kNoIndex;
   }
+  std::vector<Context> SessionContexts(const std::vector<Context>& contexts) const {
+    std::vector<Context> result;
+    for (const Context& context : contexts) {
+      const uint32_t function = SessionFunction(context.function);
+      if (function != kNoIndex) result.push_back({function, context.depth});
+    }
+    std::sort(result.begin(), result.end());
+    return result;
+  }
   uint32_t OwnFunction(uint32_t function) const { return of_session_[function]; }
   uint32_t OwnCaller(const ProfileCaller& caller) const {
     const auto found = callers_.find({caller.module, caller.return_offset});
@@ -80,23 +89,16 @@ std::vector<EventLoop> LoopsOf(const Profile& profile, const CodeMatch& match) {
       const CodeAddress place = {match.SessionModule(site.module), site.return_offset};
       if (place.module != kNoIndex) loop.sites[{place, site.call}] = site.base_offset;
     }
+    loop.turns = match.SessionContexts(row.turns);
   }
   return loops;
 }
 
 std::vector<SubUnitLevels> LevelsOf(const Profile& profile, const CodeMatch& match) {
-  const auto mapped = [&](const std::vector<Context>& contexts) {
-    std::vector<Context> result;
-    for (const Context& context : contexts) {
-      const uint32_t function = match.SessionFunction(context.function);
-      if (function != kNoIndex) result.push_back({function, context.depth});
-    }
-    std::sort(result.begin(), result.end());
-    return result;
-  };
   std::vector<SubUnitLevels> levels;
   for (const ProfileLoop& loop : profile.loops) {
-    levels.push_back({mapped(loop.handlers), mapped(loop.commands), mapped(loop.tails)});
+    levels.push_back({match.SessionContexts(loop.handlers), match.SessionContexts(loop.commands),
+                      match.SessionContexts(loop.tails)});
   }
   return levels;
 }

@@ -9,7 +9,8 @@
 //
 // A request is a line: a letter and how many milliseconds too long it is to take:
 // "A 0" sorts, "B 0" hashes, "C 0" searches text; "A 50" and "B 50" burn the CPU in
-// PlantedSpin, "C 50" sleeps in PlantedSleep. The answer is a line. "Q" ends it.
+// PlantedSpin, "C 50" sleeps in PlantedSleep. The answer is a line. "Q" ends it; in the
+// mode workers "P 500" is five hundred of "A 0" at once, of which the last is answered.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -127,21 +128,32 @@ pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t g_more = PTHREAD_COND_INITIALIZER;
 std::deque<Request> g_queue;
 
+[[gnu::noinline]] Request NextRequest() {
+  pthread_mutex_lock(&g_lock);
+  while (g_queue.empty()) pthread_cond_wait(&g_more, &g_lock);
+  const Request request = g_queue.front();
+  g_queue.pop_front();
+  pthread_mutex_unlock(&g_lock);
+  return request;
+}
+
 void* Work(void* /*unused*/) {
   while (true) {
-    pthread_mutex_lock(&g_lock);
-    while (g_queue.empty()) pthread_cond_wait(&g_more, &g_lock);
-    const Request request = g_queue.front();
-    g_queue.pop_front();
-    pthread_mutex_unlock(&g_lock);
-    Handle(request);
+    Handle(NextRequest());
     if (g_quit) _exit(0);
   }
 }
 
-void HandOver(const Request& request) {
+void HandOver(Request request) {
+  int more = 0;
+  if (request.kind == 'P') {
+    more = request.late_ms - 1;
+    request = {.fd = request.fd, .kind = 'A'};
+  }
   pthread_mutex_lock(&g_lock);
+  for (int i = 0; i < more; ++i) g_queue.push_back({.fd = -1, .kind = 'A'});
   g_queue.push_back(request);
+  if (more > 0) pthread_cond_broadcast(&g_more);
   pthread_cond_signal(&g_more);
   pthread_mutex_unlock(&g_lock);
 }

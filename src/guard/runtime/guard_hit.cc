@@ -29,8 +29,7 @@ __attribute__((noinline, cold)) void TakeRareHit(const ContextRule* rule, uint64
 // A boundary between units that nothing is to be said of.
 __attribute__((noinline)) bool TakeQuietBoundary(wire::UnitSlot& slot, const ContextRule& rule,
                                                  const GuardRecord& guard) {
-  constexpr uint32_t kKnown =
-      wire::PlanContext::kBoundary | wire::PlanContext::kTail | wire::PlanContext::kNoBit;
+  constexpr uint32_t kKnown = kCuts | wire::PlanContext::kTurn | wire::PlanContext::kNoBit;
   ThreadState* state = KnownThread();
   if ((rule.flags & ~kKnown) != 0 || state == nullptr || state->odd.in_runtime ||
       state->slot != &slot || state->plan == nullptr) {

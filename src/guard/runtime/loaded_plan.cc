@@ -123,6 +123,10 @@ bool MakeLimits(LoadedPlan& plan) {
     limits.has_handlers =
         limits.has_handlers || type.kind != static_cast<uint32_t>(wire::UnitKind::kIteration);
   }
+  for (const wire::PlanSite& site : plan.view.sites()) {
+    if (site.loop >= loops.size()) continue;
+    loops[site.loop].has_turns |= (site.flags & wire::PlanSite::kTurns) != 0;
+  }
   plan.loops = loops;
   return true;
 }

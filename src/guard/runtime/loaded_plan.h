@@ -69,6 +69,7 @@ struct SiteRule {
 // than a comparison.
 struct LoopLimits {
   bool has_handlers;
+  bool has_turns;  // PlanSite::kTurns
   uint64_t smallest_ticks[kUnitKinds];
 };
 

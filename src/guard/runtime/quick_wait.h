@@ -60,7 +60,7 @@ inline constexpr uint32_t kUsesOfAnswer = 64;
     return nullptr;
   }
   const uint64_t now = ReadTicks();
-  return now < state->work_ticks && EndQuietly(*state, now) ? state : nullptr;
+  return now < state->work_ticks && WaitQuietly(*state, now) ? state : nullptr;
 }
 
 // The next one begins. A signal's handler may have been in between, and be in a loop

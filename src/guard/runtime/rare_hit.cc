@@ -5,6 +5,7 @@
 #include "guard/runtime/session.h"
 #include "guard/runtime/thread_state.h"
 #include "guard/runtime/unit_clock.h"
+#include "guard/runtime/unit_cut.h"
 #include "guard/runtime/unit_tracker.h"
 
 namespace culprit::guard::runtime {
@@ -40,8 +41,11 @@ void HandleRareHit(void* argument) {
   if (hit.rule != nullptr) {
     const ReportPlace place = {
         .entry_sp = hit.sp, .return_address = hit.return_address, .entry = hit.guard->entry};
-    constexpr uint32_t kCuts = wire::PlanContext::kBoundary | wire::PlanContext::kTail;
-    if ((hit.rule->flags & kCuts) != 0) CrossBoundary(*state, *hit.guard, *hit.rule, place);
+    if (IsTurn(state->limits, *hit.rule)) {
+      TurnLoop(*state, place);
+    } else if ((hit.rule->flags & kCuts) != 0) {
+      CrossBoundary(*state, *hit.guard, *hit.rule, place);
+    }
     if ((hit.rule->flags & wire::PlanContext::kNoBit) == 0) {
       slot.contexts[hit.rule->bit / 64] |= uint64_t{1} << hit.rule->bit % 64;
       if (state->plan->view.header().hit_counting != 0) ++state->context_hits[hit.rule->bit];

@@ -127,7 +127,8 @@ struct alignas(64) ThreadState {
   uint32_t index;
 
   uint32_t head_call;      // WaitCall
-  uint32_t context_words;  // of a context set, that the plan uses
+  uint16_t context_words;  // of a context set, that the plan uses
+  bool turned;             // the iteration began with a turn, no unit yet (PlanSite::kTurns)
   int blocking_fd;         // + 1: it was asked, and blocks; 0: none...
   uint32_t blocking_uses;  // ...since so many waits
   uint64_t iteration_deadline_ticks;

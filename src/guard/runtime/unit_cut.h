@@ -91,49 +91,6 @@ class SlotChange {
                                                            : wire::UnitKind::kHandler;
 }
 
-// The handler or tail that a boundary ends, quietly, and the next begun. False: the
-// long way (CrossBoundary) is due, and nothing was changed.
-[[gnu::always_inline]] inline bool CutQuietly(ThreadState& state, const GuardRecord& guard,
-                                              const ContextRule& rule, uint64_t now) {
-  wire::UnitSlot& slot = *state.slot;
-  if (now >= state.quiet_until_ticks || state.until_sample <= 1) return false;
-  const bool to_tail = (rule.flags & wire::PlanContext::kTail) != 0;
-  if (!state.limits.has_handlers || (to_tail && (IsTail(slot) || slot.done == 0))) return true;
-  if (IsTail(slot)) {
-    state.tail_ticks += now - slot.begin_ticks;
-    CopyWords(slot.contexts, state.tail_contexts, state.context_words);
-  } else {
-    ++slot.units;
-    --state.until_sample;
-  }
-  const SlotChange change(slot);
-  if (to_tail) {
-    CopyWords(state.tail_contexts, slot.contexts, state.context_words);
-    BeginPart(state, slot, wire::UnitKind::kTail, now);
-    return true;
-  }
-  ++slot.done;
-  ClearWords(slot.contexts, state.context_words);
-  BeginPart(state, slot, KindBegunBy(guard), now);
-  return true;
-}
-
-// The iteration that ends at a wait, quietly. False: nothing was changed.
-[[gnu::always_inline]] inline bool EndQuietly(ThreadState& state, uint64_t now) {
-  wire::UnitSlot& slot = *state.slot;
-  if (now >= state.quiet_until_ticks || state.until_sample <= 2) return false;
-  // The tail, and the handler behind it.
-  const uint64_t ended = state.limits.has_handlers && !IsTail(slot) ? 2 : 1;
-  slot.units += ended;
-  state.until_sample -= ended;
-  state.unread_ticks += now - state.unread_from_ticks;
-  state.unread_from_ticks = now;
-  state.quiet_until_ticks = 0;
-  t_unit = nullptr;
-  __atomic_store_n(&slot.begin_ticks, uint64_t{0}, __ATOMIC_RELAXED);
-  return true;
-}
-
 // When the next reading of the thread's times is due, if units go on from now.
 [[gnu::always_inline]] inline void SetRefresh(ThreadState& state, uint64_t now) {
   const uint64_t unread = state.unread_ticks + (now - state.unread_from_ticks);
@@ -152,6 +109,7 @@ class SlotChange {
                                                   uint64_t now) {
   wire::UnitSlot& slot = *state.slot;
   SetRefresh(state, now);
+  state.turned = false;
   state.iteration_deadline_ticks = UINT64_MAX;
   state.tail_ticks = 0;
   wire::UnitKind kind = wire::UnitKind::kIteration;
@@ -172,6 +130,80 @@ class SlotChange {
   ClearWords(slot.contexts, state.context_words);
   BeginPart(state, slot, kind, now);
   t_unit = &slot;
+}
+
+// The iteration that ends, quietly. False: nothing was changed.
+[[gnu::always_inline]] inline bool EndQuietly(ThreadState& state, uint64_t now) {
+  wire::UnitSlot& slot = *state.slot;
+  if (now >= state.quiet_until_ticks || state.until_sample <= 2) return false;
+  // The tail, and the handler behind it.
+  const uint64_t ended = state.limits.has_handlers && !IsTail(slot) ? 2 : 1;
+  slot.units += ended;
+  state.until_sample -= ended;
+  state.unread_ticks += now - state.unread_from_ticks;
+  state.unread_from_ticks = now;
+  return true;
+}
+
+// The same at a wait: after a turn it only shows that there was no work.
+[[gnu::always_inline]] inline bool WaitQuietly(ThreadState& state, uint64_t now) {
+  wire::UnitSlot& slot = *state.slot;
+  if (state.turned) {
+    if (now >= state.quiet_until_ticks) return false;
+    state.unread_ticks += now - state.unread_from_ticks;
+    state.unread_from_ticks = now;
+  } else if (!EndQuietly(state, now)) {
+    return false;
+  }
+  state.quiet_until_ticks = 0;
+  t_unit = nullptr;
+  __atomic_store_n(&slot.begin_ticks, uint64_t{0}, __ATOMIC_RELAXED);
+  return true;
+}
+
+// The loop turns without a wait: what was is a whole iteration, and so is what follows.
+// False: the long way is due, and nothing was changed.
+[[gnu::always_inline]] inline bool TurnQuietly(ThreadState& state, uint64_t now) {
+  if (state.odd.Any() || !EndQuietly(state, now)) return false;
+  BeginIteration(state, 1, now);
+  state.turned = true;
+  return true;
+}
+
+// Entering the context ends one iteration of the loop and begins the next.
+[[gnu::always_inline]] inline bool IsTurn(const LoopLimits& limits, const ContextRule& rule) {
+  return limits.has_turns && (rule.flags & wire::PlanContext::kTurn) != 0;
+}
+// Entering it cuts iterations.
+inline constexpr uint32_t kCuts = wire::PlanContext::kBoundary | wire::PlanContext::kTail;
+
+// The handler or tail that a boundary ends, quietly, and the next begun. False: the
+// long way (CrossBoundary) is due, and nothing was changed.
+[[gnu::always_inline]] inline bool CutQuietly(ThreadState& state, const GuardRecord& guard,
+                                              const ContextRule& rule, uint64_t now) {
+  wire::UnitSlot& slot = *state.slot;
+  if (IsTurn(state.limits, rule)) return TurnQuietly(state, now);
+  if ((rule.flags & kCuts) == 0) return true;
+  if (now >= state.quiet_until_ticks || state.until_sample <= 1) return false;
+  const bool to_tail = (rule.flags & wire::PlanContext::kTail) != 0;
+  if (!state.limits.has_handlers || (to_tail && (IsTail(slot) || slot.done == 0))) return true;
+  if (IsTail(slot)) {
+    state.tail_ticks += now - slot.begin_ticks;
+    CopyWords(slot.contexts, state.tail_contexts, state.context_words);
+  } else {
+    ++slot.units;
+    --state.until_sample;
+  }
+  const SlotChange change(slot);
+  if (to_tail) {
+    CopyWords(state.tail_contexts, slot.contexts, state.context_words);
+    BeginPart(state, slot, wire::UnitKind::kTail, now);
+    return true;
+  }
+  ++slot.done;
+  ClearWords(slot.contexts, state.context_words);
+  BeginPart(state, slot, KindBegunBy(guard), now);
+  return true;
 }
 
 }  // namespace culprit::guard::runtime

@@ -310,6 +310,18 @@ void EndIteration(ThreadState& state, const LoadedPlan& plan, uint64_t now,
   CheckIteration(state, plan, now, place);
 }
 
+// What a loop does between its last turn and a wait is no unit, however long it took.
+void EndSearch(ThreadState& state, uint64_t now, const ReportPlace& place) {
+  state.unread_ticks = UnreadTicks(state, now);
+  state.unread_from_ticks = now;
+  if (!state.told) return;
+  wire::Violation violation = {};
+  const UnitTime time = {.wall_ns = NsOfTicks(ElapsedTicks(state, now))};
+  FillViolation(*state.slot, {}, time, UINT64_MAX, violation);
+  violation.begin_ns = UnitBeginNs(state);
+  ReportEndOfRunning(state, violation, AtEnd(place), false);
+}
+
 // What only the long way leaves behind.
 void ForgetIteration(ThreadState& state) {
   state.odd.loud = false;
@@ -332,7 +344,8 @@ bool EnterLoop(ThreadState& state, const LoadedPlan& plan, const SiteRule& site,
     state.odd.calibrates = plan.mode == wire::Mode::kCalibrate;
     state.odd.counts_hits = header.hit_counting != 0;
     state.iteration_allowed_ticks = plan.iteration_ticks;
-    state.context_words = std::min(header.context_bits / 64 + 1, wire::kContextWords);
+    state.context_words =
+        static_cast<uint16_t>(std::min(header.context_bits / 64 + 1, wire::kContextWords));
     state.foreign_site = 0;
     ClearWords(state.slot->contexts, wire::kContextWords);
     ClearWords(state.tail_contexts, wire::kContextWords);
@@ -371,8 +384,12 @@ bool EnterLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& s
   if (slot == nullptr || slot->begin_ticks == 0) return true;
   const bool own =
       state.plan == &plan && BaseOf(site, sp) == slot->base_sp && site.loop == slot->loop;
-  if (!own || !EndQuietly(state, now)) {
-    if (own) EndIteration(state, plan, now, {.entry_sp = sp});
+  if (!own || !WaitQuietly(state, now)) {
+    if (own && state.turned) {
+      EndSearch(state, now, {.entry_sp = sp});
+    } else if (own) {
+      EndIteration(state, plan, now, {.entry_sp = sp});
+    }
     t_unit = nullptr;
     state.quiet_until_ticks = 0;
     const SlotChange change(*slot);
@@ -401,6 +418,13 @@ void LeaveLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& s
     std::fill(std::begin(state.context_hits), std::end(state.context_hits), 0);
   }
   BeginIteration(state, ready, now);
+}
+
+void TurnLoop(ThreadState& state, const ReportPlace& place) {
+  const LoadedPlan& plan = *state.plan;
+  EndIteration(state, plan, ReadTicks(), place);
+  LeaveLoopWait(state, plan, *state.head, state.head_sp, 1);
+  state.turned = true;
 }
 
 void CrossBoundary(ThreadState& state, const GuardRecord& guard, const ContextRule& rule,

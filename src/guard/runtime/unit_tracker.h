@@ -31,6 +31,9 @@ bool EnterLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& s
 void LeaveLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& site, uint64_t sp,
                    uint32_t ready);
 
+// A turn of the loop was entered (IsTurn of unit_cut.h).
+void TurnLoop(ThreadState& state, const ReportPlace& place);
+
 // A boundary context was entered.
 void CrossBoundary(ThreadState& state, const GuardRecord& guard, const ContextRule& rule,
                    const ReportPlace& place);

@@ -209,6 +209,95 @@ TEST_F(UnitTracker, QuietPartsAreCutAndCountedWithoutALook) {
   End();
 }
 
+// A loop that looks for work, waits if there is none, and may find some at once.
+class TurningLoop : public UnitTracker {
+ protected:
+  void MakeTurningPlan(uint64_t threshold_ns) {
+    AddType(wire::UnitKind::kIteration, threshold_ns, Bits({1}));
+    limits_.has_turns = true;
+    MakePlan();
+  }
+  // The hit of the guard where it looks for work.
+  void Turn() {
+    if (!CutQuietly(*state_, {}, kTurns, ReadTicks())) {
+      TurnLoop(*state_, {.entry_sp = kSp, .return_address = 2, .entry = 1});
+    }
+  }
+
+  static constexpr ContextRule kTurns = {0, wire::PlanContext::kTurn, 1, 0};
+};
+
+TEST_F(TurningLoop, UnitsEndAtTurnsAndWhatLeadsToAWaitIsNone) {
+  MakeTurningPlan(kHourNs);
+  Begin(1);
+  slot_.contexts[0] = Bits({1, 3});
+  Turn();
+  EXPECT_EQ(slot_.units, 1u);
+  EXPECT_EQ(slot_.contexts[0], 0u) << "another unit";
+  EXPECT_NE(slot_.begin_ticks, 0u);
+  Turn();
+  EXPECT_EQ(slot_.units, 2u);
+  End();
+  EXPECT_EQ(slot_.units, 2u) << "there was no work";
+  EXPECT_EQ(slot_.begin_ticks, 0u);
+  // The wait returned, but somebody else had the work: no turn, so as in any loop.
+  Begin(1);
+  End();
+  EXPECT_EQ(slot_.units, 3u);
+  EXPECT_EQ(ring_.head.load(), 0u);
+}
+
+TEST_F(TurningLoop, ASlowUnitIsReportedAtItsTurn) {
+  MakeTurningPlan(kMs);
+  Begin(1);
+  Turn();
+  slot_.contexts[0] = Bits({1});
+  usleep(5'000);
+  Turn();
+  ASSERT_EQ(Records(wire::RecordKind::kViolation).size(), 1u);
+  EXPECT_GE(Violation(0).wall_ns, 4 * kMs);
+  EXPECT_EQ(Violation(0).type, 0u);
+  slot_.contexts[0] = Bits({1});
+  Turn();
+  End();
+  EXPECT_EQ(Records(wire::RecordKind::kViolation).size(), 1u) << "the next one was quick";
+  EXPECT_EQ(slot_.units, 3u);
+}
+
+TEST_F(TurningLoop, ALongSearchIsNoSlowUnit) {
+  MakeTurningPlan(kMs);
+  Begin(1);
+  Turn();
+  usleep(5'000);
+  End();
+  EXPECT_TRUE(Records(wire::RecordKind::kViolation).empty());
+  EXPECT_EQ(slot_.units, 1u);
+  // Told of while it ran, it is taken back.
+  Begin(1);
+  Turn();
+  slot_.contexts[0] = Bits({1});
+  usleep(5'000);
+  HitGuard();
+  ASSERT_EQ(Records(wire::RecordKind::kViolation).size(), 1u);
+  End();
+  ASSERT_EQ(Records(wire::RecordKind::kViolation).size(), 2u);
+  EXPECT_NE(Violation(1).flags & wire::Violation::kEndOfRunning, 0u);
+  EXPECT_LT(Violation(1).wall_ns, Violation(1).threshold_ns);
+  EXPECT_EQ(Violation(1).begin_ns, Violation(0).begin_ns);
+  EXPECT_EQ(header_.violations.load(), 0u);
+}
+
+TEST_F(TurningLoop, TurnsOfAnotherLoopAreNone) {
+  MakeTurningPlan(kHourNs);
+  limits_.has_turns = false;
+  Begin(1);
+  Turn();
+  EXPECT_EQ(slot_.units, 0u);
+  EXPECT_EQ(slot_.done, 0u);
+  End();
+  EXPECT_EQ(slot_.units, 1u);
+}
+
 TEST_F(UnitTracker, OneUnitInSoManyIsASample) {
   AddType(wire::UnitKind::kIteration, kHourNs, 0);
   MakePlan(5);

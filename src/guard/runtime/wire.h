@@ -27,7 +27,7 @@
 namespace culprit::guard::wire {
 
 inline constexpr char kSessionVariable[] = "CULPRIT_GUARD_SESSION";
-inline constexpr uint32_t kWireVersion = 6;
+inline constexpr uint32_t kWireVersion = 7;
 inline constexpr uint32_t kContextWords = 8;  // distinct contexts of a plan: 512 at most
 inline constexpr uint32_t kMaxThreads = 4096;
 inline constexpr uint32_t kMaxFrames = 96;
@@ -83,6 +83,7 @@ struct PlanContext {
     kBoundary = 1,  // entering it begins a sub-unit
     kTail = 2,      // entering it after a handler ends that and begins the iteration's tail
     kNoBit = 4,     // a boundary that tells nothing about the type: sets no bit
+    kTurn = 8,      // entering it ends the iteration and begins another (PlanSite::kTurns)
   };
   int32_t depth;
   uint32_t flags;
@@ -104,6 +105,9 @@ struct PlanSite {
     // A thread waits here to be given work by others, and then has a loop of its own:
     // the wait ends that loop, and begins nothing.
     kHandOver = 1,
+    // The loop looks for work, by a call with kTurn, and waits here only if there is none:
+    // what it does between the call and the wait belongs to no unit.
+    kTurns = 2,
   };
   uint64_t return_offset;
   uint32_t module;
