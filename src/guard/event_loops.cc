@@ -43,9 +43,8 @@ const EvidenceRow* Head(const std::vector<const EvidenceRow*>& rows) {
   return best;
 }
 
-// Other calls through the same functions head it too. A loop that waits for other
-// threads turns where the holder calls what leads to the wait, if it is not in the
-// holder itself.
+// Other calls through the same functions head it too. It turns where the holder calls
+// what leads to the wait; nowhere, if that is in the holder itself.
 void TakeSites(LoopCandidate& candidate, const LoopScan& scan) {
   const EvidenceRow* head = Head(candidate.rows);
   CULPRIT_CHECK(head != nullptr);  // the most frequent row is one
@@ -67,7 +66,7 @@ void TakeSites(LoopCandidate& candidate, const LoopScan& scan) {
       turns.insert({evidence.chain[1], evidence.callee_depth});
     }
   }
-  if (candidate.loop.external || candidate.loop.hand_over) return;
+  if (candidate.loop.hand_over) return;
   candidate.loop.turns.assign(turns.begin(), turns.end());
 }
 

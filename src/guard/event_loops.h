@@ -14,10 +14,11 @@
 // it is known as one that hands over. Loops of all threads and processes with one
 // holder are one.
 //
-// A loop that waits for other threads looks for work first and waits only if there is
-// none: a busy one goes round many times without a wait. So it turns where the holder
-// calls what leads to the wait; a call for the next thing to do, like one that reads
-// from outside, is a boundary whether it had to wait or not.
+// A loop may look for work first and wait only if there is none: a worker takes what is
+// in its queue, a thread of a connection reads what has arrived. A busy one goes round
+// many times without a wait. So it turns where the holder calls what leads to the wait.
+// Whether that holds for a loop that waits for events from outside is seen by what it
+// does between the call and the wait (learn.cc).
 //
 // LoopScan (loop_scan.h) reads the logs and gathers the evidence that decides here.
 #pragma once
@@ -39,7 +40,7 @@ struct EventLoop {
   std::vector<uint32_t> woken_by;
   // Offsets in bytes, as ProfileSite::base_offset.
   std::map<WaitSite, int32_t> sites;
-  std::vector<Context> turns;  // ascending
+  std::vector<Context> turns;  // ascending; of an external loop, where it may turn
 };
 
 // By falling number of waits.

@@ -173,13 +173,17 @@ class GuardChooser {
     }
   }
 
-  // All entries of a function cost, at whatever depth.
+  // All entries of a function cost, at whatever depth. Turns are not among a unit's places
+  // (ShapeTable::EndSearch): there is one for each.
   void CountHits() {
     function_hits_.resize(profile_.functions.size());
     for (const UnitShape& shape : profile_.shapes) {
       for (size_t i = 0; i < shape.places.size(); ++i) {
         const Place& place = profile_.places[shape.places[i]];
         function_hits_[profile_.paths[place.path].function] += shape.hits[i];
+      }
+      for (const Context& turn : profile_.loops[shape.loop].turns) {
+        function_hits_[turn.function] += shape.total_units();
       }
     }
     for (auto& [function, candidate] : candidates_) candidate.hits = function_hits_[function];

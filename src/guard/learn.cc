@@ -18,10 +18,27 @@
 namespace culprit::guard {
 namespace {
 
+// What a loop that waits for events from outside does between a call that may be a turn
+// and its wait, of all that it does.
+struct SearchCount {
+  uint64_t searches = 0;
+  uint64_t search_entries = 0;
+  uint64_t entries = 0;
+  bool batches = false;  // a wait returned several events
+
+  // Next to nothing, one entry in so many: looking whether there is anything to do.
+  // (What key-value stores do there is to send their replies.)
+  static constexpr uint64_t kEntriesToSearch = 20;
+  bool IsSearch() const {
+    return searches > 0 && !batches && search_entries * kEntriesToSearch <= entries;
+  }
+};
+
 // Takes a few iterations of each loop as they are.
 class SampleTaker {
  public:
-  explicit SampleTaker(size_t loops) : samples_(loops) {}
+  explicit SampleTaker(const std::vector<EventLoop>& loops)
+      : loops_(loops), samples_(loops.size()), searches_(loops.size()) {}
 
   void Pass(uint32_t, uint64_t, uint64_t) {}
   void Lose() {}
@@ -29,9 +46,16 @@ class SampleTaker {
     loop_ = loop;
     turned_ = false;
     samples_[loop].Begin(ready);
+    entries_ = 0;
+    search_begin_ = kNone;
+    asked_ = loops_[loop].external ? &loops_[loop].turns : nullptr;
+    searches_[loop].batches |= ready > 1;
   }
   void Enter(uint32_t function, int32_t depth16, uint64_t /*return_address*/) {
-    samples_[loop_].Add({function, depth16 * 16});
+    const IterationEvent entry = {function, depth16 * 16};
+    if (asked_ != nullptr && IsOneOf(*asked_, entry)) search_begin_ = entries_;
+    ++entries_;
+    samples_[loop_].Add(entry);
   }
   void Read(uint64_t bytes) {
     const auto kept = static_cast<int32_t>(std::min<uint64_t>(bytes, INT32_MAX));
@@ -42,7 +66,15 @@ class SampleTaker {
     samples_[loop_].Begin(1);
     turned_ = true;
   }
-  void End(uint64_t /*dur_ns*/, bool complete) { samples_[loop_].End(complete && !turned_); }
+  void End(uint64_t /*dur_ns*/, bool complete) {
+    samples_[loop_].End(complete && !turned_);
+    if (!complete) return;
+    SearchCount& search = searches_[loop_];
+    search.entries += entries_;
+    if (search_begin_ == kNone) return;
+    ++search.searches;
+    search.search_entries += entries_ - search_begin_;
+  }
 
   std::vector<SubUnitLevels> Levels() const {
     std::vector<SubUnitLevels> levels;
@@ -51,11 +83,19 @@ class SampleTaker {
     }
     return levels;
   }
+  const std::vector<SearchCount>& searches() const { return searches_; }
 
  private:
+  static constexpr uint64_t kNone = UINT64_MAX;
+
+  const std::vector<EventLoop>& loops_;
   std::vector<IterationSample> samples_;
+  std::vector<SearchCount> searches_;
+  const std::vector<Context>* asked_ = nullptr;  // where the loop may turn, if it must be asked
   uint32_t loop_ = 0;
   bool turned_ = false;
+  uint64_t entries_ = 0;  // of the iteration
+  uint64_t search_begin_ = kNone;
 };
 
 class Learner {
@@ -92,10 +132,9 @@ class Learner {
                    {},
                    "train under load: a loop shows when it waits and goes round some times"};
     }
-    const LoopSites sites(loops_, scan.stacks());
-    CULPRIT_ASSIGN(const std::vector<SubUnitLevels> levels, FindLevels(sites));
+    CULPRIT_ASSIGN(const std::vector<SubUnitLevels> levels, FindLevels(scan));
     Profile profile;
-    CULPRIT_TRY(CutUnits(sites, levels, profile));
+    CULPRIT_TRY(CutUnits(LoopSites(loops_, scan.stacks()), levels, profile));
     progress_.Finish();
     profile.training.entries = scan.entries();
     FillTables(levels, profile);
@@ -112,13 +151,23 @@ class Learner {
     return {};
   }
 
-  Result<std::vector<SubUnitLevels>> FindLevels(const LoopSites& sites) {
-    if (!options_.sub_units) return std::vector<SubUnitLevels>(loops_.size());
-    SampleTaker taker(loops_.size());
+  // Decides where loops turn, too.
+  Result<std::vector<SubUnitLevels>> FindLevels(const LoopScan& scan) {
+    std::vector<EventLoop> surely = loops_;
+    for (EventLoop& loop : surely) {
+      if (loop.external) loop.turns.clear();
+    }
+    const LoopSites sites(surely, scan.stacks());
+    SampleTaker taker(loops_);
     Diagnostics again;  // damage was counted by the first reading
     CULPRIT_TRY(ForEachLog(
         [&](const LogFile& log) { return IterationWalk(code_, sites, log, taker).Run(again); }));
-    return taker.Levels();
+    std::vector<SubUnitLevels> levels(loops_.size());
+    if (options_.sub_units) levels = taker.Levels();
+    for (size_t i = 0; i < loops_.size(); ++i) {
+      if (loops_[i].external && !taker.searches()[i].IsSearch()) loops_[i].turns.clear();
+    }
+    return levels;
   }
 
   Status CutUnits(const LoopSites& sites, const std::vector<SubUnitLevels>& levels,

@@ -175,6 +175,7 @@ TEST(Learn, OneClientAtATimeMeansIterationsAreUnits) {
   const Profile profile = MustLearn(folder).profile;
   ASSERT_EQ(profile.loops.size(), 1U);
   EXPECT_TRUE(profile.loops[0].handlers.empty());
+  EXPECT_TRUE(profile.loops[0].turns.empty()) << "replies are sent before the wait";
   EXPECT_EQ(UnitsOfKind(profile, wire::UnitKind::kIteration), profile.loops[0].iterations);
   EXPECT_GE(Purity(profile, process, wire::UnitKind::kIteration), 99.9);
 }
@@ -361,10 +362,49 @@ TEST(Learn, ABusyWorkersUnitsEndWhereItLooksForTheNextJob) {
   }
   ASSERT_EQ(types.size(), 2U);
   for (const auto& [type, units] : types) EXPECT_EQ(units, workers->iterations / 2);
-  const auto is_pop = [&](const Guard& guard) {
-    return guard.boundary && guard.function == workers->turns[0].function;
+  const auto pop = std::find_if(
+      profile.guards.begin(), profile.guards.end(),
+      [&](const Guard& guard) { return guard.function == workers->turns[0].function; });
+  ASSERT_NE(pop, profile.guards.end());
+  EXPECT_TRUE(pop->boundary);
+  EXPECT_TRUE(pop->contexts.empty()) << "it tells nothing about the type";
+  EXPECT_EQ(pop->hits_per_mega_unit, workers->iterations * 1'000'000 / profile.training.units);
+}
+
+// A thread for a connection: it reads what has arrived, and waits if nothing has.
+TEST(Learn, ABusyConnectionsUnitsEndWhereItReadsTheNextRequest) {
+  const TestFolder folder;
+  SimulatedProcess process(1);
+  SimulatedThread thread(process, 1);
+  constexpr int kRequests = 300;
+  const auto serve_one = [&](int i) {
+    thread.Call("serve_one", 96, [&] {
+      thread.Call("try_to_read");
+      // Of three requests two are there already.
+      if (i % 3 == 0) thread.Call("wait", 32, [&] { thread.Wait(wire::WaitCall::kPoll, 1); });
+      thread.Call("command_" + std::to_string(i % 2), 48, [&] {
+        for (int k = 0; k < 50; ++k) thread.Call("step_" + std::to_string(100 * (i % 2) + k));
+      });
+    });
   };
-  EXPECT_TRUE(std::any_of(profile.guards.begin(), profile.guards.end(), is_pop));
+  thread.Call("connection", 64, [&] {
+    for (int i = 0; i <= kRequests; ++i) serve_one(i);
+  });
+  process.Write(folder);
+  thread.Write(folder);
+  const Profile profile = MustLearn(folder).profile;
+  ASSERT_EQ(profile.loops.size(), 1U);
+  const ProfileLoop& loop = profile.loops[0];
+  EXPECT_EQ(NamesOf(profile, process, loop.turns), (std::set<std::string>{"serve_one"}));
+  EXPECT_EQ(loop.iterations, uint64_t{kRequests});
+  // How a unit began makes no difference.
+  ASSERT_EQ(profile.shapes.size(), 2U);
+  for (const UnitShape& shape : profile.shapes) {
+    EXPECT_EQ(shape.total_units(), kRequests / 2U);
+    EXPECT_EQ(shape.places.size(), 51U);
+  }
+  EXPECT_EQ(profile.types.size(), 2U);
+  EXPECT_EQ(profile.quality.right, profile.quality.units);
 }
 
 TEST(Learn, ALoopThatWaitsForOutsideOrInItsOwnFunctionHasNoTurns) {

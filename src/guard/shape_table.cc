@@ -2,6 +2,7 @@
 #include "guard/shape_table.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -122,6 +123,21 @@ void ShapeTable::DropUnit(Open unit) {
   open.hits.clear();
 }
 
+void ShapeTable::EndSearch(uint32_t loop) {
+  if (searches_.size() <= loop) searches_.resize(loop + 1);
+  Searches& searches = searches_[loop];
+  ++searches.count;
+  searches.of_place.resize(places_.size());
+  for (const uint32_t place : open_[kRunning].places) ++searches.of_place[place];
+  DropUnit(kRunning);
+}
+
+bool ShapeTable::IsOfSearches(uint32_t loop, uint32_t place) const {
+  if (loop >= searches_.size() || place >= searches_[loop].of_place.size()) return false;
+  const uint64_t times = searches_[loop].of_place[place];
+  return times > 0 && 2 * times >= searches_[loop].count;
+}
+
 void ShapeTable::EndUnit(Open unit, wire::UnitKind kind, uint32_t loop, uint32_t half) {
   const OpenUnit& open = open_[unit];
   order_.resize(open.places.size());
@@ -169,7 +185,23 @@ void ShapeTable::MoveTo(Profile& profile) {
                               place.depth == kVariableDepth16 ? kVariableDepth : place.depth * 16,
                               place.caller});
   }
-  for (auto& [key, value] : shapes_) {
+  // Without what searches enter, some are the same.
+  std::map<Key, Value> distinct;
+  for (auto shape = shapes_.begin(); shape != shapes_.end(); shape = shapes_.erase(shape)) {
+    const auto& [key, value] = *shape;
+    Key kept{.kind = key.kind, .loop = key.loop};
+    std::vector<uint64_t> hits;
+    for (size_t i = 0; i < key.places.size(); ++i) {
+      if (IsOfSearches(key.loop, key.places[i])) continue;
+      kept.places.push_back(key.places[i]);
+      hits.push_back(value.hits[i]);
+    }
+    Value& sum = distinct[std::move(kept)];
+    sum.hits.resize(hits.size());
+    for (size_t i = 0; i < hits.size(); ++i) sum.hits[i] += hits[i];
+    for (int half = 0; half < 2; ++half) sum.units[half] += value.units[half];
+  }
+  for (auto& [key, value] : distinct) {
     UnitShape shape{.kind = static_cast<wire::UnitKind>(key.kind), .loop = key.loop};
     shape.places = key.places;
     shape.hits = std::move(value.hits);
@@ -179,7 +211,7 @@ void ShapeTable::MoveTo(Profile& profile) {
   std::sort(profile.shapes.begin(), profile.shapes.end(), ShapeBefore);
   profile.training.dropped_shapes += dropped_shapes_;
   profile.training.dropped_units += dropped_units_;
-  shapes_.clear();
+  searches_.clear();
 }
 
 }  // namespace culprit::guard

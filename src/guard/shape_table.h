@@ -57,6 +57,10 @@ class ShapeTable {
   // What was entered in it since the last EndUnit or DropUnit.
   void EndUnit(Open unit, wire::UnitKind kind, uint32_t loop, uint32_t half);
   void DropUnit(Open unit);
+  // The running unit only looked for work and led to a wait: it is none. What most of
+  // these enter is left out of all units of the loop: whether they began so or with the
+  // return of a wait tells nothing about them.
+  void EndSearch(uint32_t loop);
 
   // Shapes in the order of ShapeBefore; the table is empty then.
   void MoveTo(Profile& profile);
@@ -100,6 +104,7 @@ class ShapeTable {
   uint32_t SiteOf(uint32_t path, uint32_t caller);
   uint32_t PlaceOf(uint32_t site, int32_t depth16);
   void DropRare();
+  bool IsOfSearches(uint32_t loop, uint32_t place) const;
 
   uint64_t max_shapes_;
   uint64_t memory_bytes_;
@@ -119,6 +124,11 @@ class ShapeTable {
     std::vector<uint64_t> hits;
   };
   OpenUnit open_[2];
+  struct Searches {
+    uint64_t count = 0;
+    std::vector<uint64_t> of_place;
+  };
+  std::vector<Searches> searches_;  // by loop
   std::vector<uint32_t> order_;
   std::unordered_map<Key, Value, KeyHash> shapes_;
   uint64_t dropped_shapes_ = 0;

@@ -80,10 +80,11 @@ void UnitCutter::CountIteration() {
 void UnitCutter::End(uint64_t dur_ns, bool complete) {
   if (complete && !turned_) {
     CountIteration();
-  } else {
-    table_.DropUnit(ShapeTable::kRunning);
-    table_.DropUnit(ShapeTable::kParts);
+  } else if (complete) {
+    table_.EndSearch(loop_);
   }
+  table_.DropUnit(ShapeTable::kRunning);
+  table_.DropUnit(ShapeTable::kParts);
   if (!complete) return;
   totals_[loop_].train_ns += dur_ns;
   totals_[loop_].entries += entries_;
