@@ -50,6 +50,7 @@ void TakeSites(LoopCandidate& candidate, const LoopScan& scan) {
   CULPRIT_CHECK(head != nullptr);  // the most frequent row is one
   std::map<WaitSite, uint64_t> pairs;
   std::set<Context> turns;
+  bool reads = false;  // what comes at once into a reader's buffer is one thing to do
   for (const EvidenceRow* row : candidate.rows) {
     const LoopEvidence& evidence = row->second;
     if (row != head && evidence.chain != head->second.chain) continue;
@@ -62,11 +63,12 @@ void TakeSites(LoopCandidate& candidate, const LoopScan& scan) {
     candidate.pairs += evidence.pairs;
     candidate.threads.insert(evidence.threads.begin(), evidence.threads.end());
     candidate.loop.external |= ReceivesFromOutside(row->first.site.call);
+    reads |= row->first.site.call == wire::WaitCall::kRead;
     if (evidence.chain.size() > 1 && scan.WasEntered(evidence.chain[1])) {
       turns.insert({evidence.chain[1], evidence.callee_depth});
     }
   }
-  if (candidate.loop.hand_over) return;
+  if (candidate.loop.hand_over || reads) return;
   candidate.loop.turns.assign(turns.begin(), turns.end());
 }
 

@@ -18,7 +18,8 @@
 // in its queue, a thread of a connection reads what has arrived. A busy one goes round
 // many times without a wait. So it turns where the holder calls what leads to the wait.
 // Whether that holds for a loop that waits for events from outside is seen by what it
-// does between the call and the wait (learn.cc).
+// does between the call and the wait (learn.cc); not for one that waits by reading, as
+// programs on a terminal do: there the lines that come at once are one thing to do.
 //
 // LoopScan (loop_scan.h) reads the logs and gathers the evidence that decides here.
 #pragma once

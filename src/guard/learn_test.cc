@@ -371,40 +371,52 @@ TEST(Learn, ABusyWorkersUnitsEndWhereItLooksForTheNextJob) {
   EXPECT_EQ(pop->hits_per_mega_unit, workers->iterations * 1'000'000 / profile.training.units);
 }
 
-// A thread for a connection: it reads what has arrived, and waits if nothing has.
-TEST(Learn, ABusyConnectionsUnitsEndWhereItReadsTheNextRequest) {
+// A thread for a connection: it takes what has arrived, and waits if nothing has. Of three
+// requests two are there already.
+constexpr int kRequestsOfConnection = 300;
+Profile LearnAConnection(wire::WaitCall call, SimulatedProcess& process) {
   const TestFolder folder;
-  SimulatedProcess process(1);
   SimulatedThread thread(process, 1);
-  constexpr int kRequests = 300;
   const auto serve_one = [&](int i) {
     thread.Call("serve_one", 96, [&] {
       thread.Call("try_to_read");
-      // Of three requests two are there already.
-      if (i % 3 == 0) thread.Call("wait", 32, [&] { thread.Wait(wire::WaitCall::kPoll, 1); });
+      if (i % 3 == 0) thread.Call("wait", 32, [&] { thread.Wait(call, 1); });
       thread.Call("command_" + std::to_string(i % 2), 48, [&] {
         for (int k = 0; k < 50; ++k) thread.Call("step_" + std::to_string(100 * (i % 2) + k));
       });
     });
   };
   thread.Call("connection", 64, [&] {
-    for (int i = 0; i <= kRequests; ++i) serve_one(i);
+    for (int i = 0; i <= kRequestsOfConnection; ++i) serve_one(i);
   });
   process.Write(folder);
   thread.Write(folder);
-  const Profile profile = MustLearn(folder).profile;
+  return MustLearn(folder).profile;
+}
+
+TEST(Learn, ABusyConnectionsUnitsEndWhereItTakesTheNextRequest) {
+  SimulatedProcess process(1);
+  const Profile profile = LearnAConnection(wire::WaitCall::kPoll, process);
   ASSERT_EQ(profile.loops.size(), 1U);
   const ProfileLoop& loop = profile.loops[0];
   EXPECT_EQ(NamesOf(profile, process, loop.turns), (std::set<std::string>{"serve_one"}));
-  EXPECT_EQ(loop.iterations, uint64_t{kRequests});
+  EXPECT_EQ(loop.iterations, uint64_t{kRequestsOfConnection});
   // How a unit began makes no difference.
   ASSERT_EQ(profile.shapes.size(), 2U);
   for (const UnitShape& shape : profile.shapes) {
-    EXPECT_EQ(shape.total_units(), kRequests / 2U);
+    EXPECT_EQ(shape.total_units(), kRequestsOfConnection / 2U);
     EXPECT_EQ(shape.places.size(), 51U);
   }
   EXPECT_EQ(profile.types.size(), 2U);
   EXPECT_EQ(profile.quality.right, profile.quality.units);
+}
+
+TEST(Learn, LinesThatAreReadAtOnceAreOneUnit) {
+  SimulatedProcess process(1);
+  const Profile profile = LearnAConnection(wire::WaitCall::kRead, process);
+  ASSERT_EQ(profile.loops.size(), 1U);
+  EXPECT_TRUE(profile.loops[0].turns.empty());
+  EXPECT_EQ(profile.loops[0].iterations, kRequestsOfConnection / 3U);
 }
 
 TEST(Learn, ALoopThatWaitsForOutsideOrInItsOwnFunctionHasNoTurns) {
