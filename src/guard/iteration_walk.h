@@ -24,6 +24,7 @@
 // Entries on another stack (signal stacks, coroutines) are counted and left out.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <tuple>
@@ -113,10 +114,7 @@ class IterationWalk {
   }
 
   bool IsTurn(uint32_t function, int32_t depth) const {
-    for (const Context& turn : *turns_) {
-      if (turn.function == function && turn.depth == depth) return true;
-    }
-    return false;
+    return std::binary_search(turns_->begin(), turns_->end(), Context{function, depth});
   }
 
   void Take(const LogRecord& record) {
