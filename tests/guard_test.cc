@@ -149,14 +149,22 @@ TEST_P(GuardServerTest, IsSilentUnderTheLoadItWasTrainedWith) {
     usleep(5'000'000);
     load.Stop();
     requests = load.requests();
+    if (GetParam() != "threads") return;
+    // Threads whose clients have gone, as none did in training, wait for longer than a unit
+    // may hang, and are given others.
+    usleep(2'500'000);
+    Load others(Socket());
+    usleep(500'000);
   });
   EXPECT_GT(requests, 100u);
+  for (const json& report : reports) EXPECT_LT(report["wall_ns"].get<int64_t>(), 1000 * kMs);
   // Other programs share the machine: one unit in a thousand may have had a page
   // or a disk taken away.
   EXPECT_LE(reports.size(), requests / 1000) << json(reports);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, GuardServerTest, testing::Values("loop", "workers", "fork"),
+INSTANTIATE_TEST_SUITE_P(Modes, GuardServerTest,
+                         testing::Values("loop", "workers", "fork", "threads"),
                          [](const auto& mode) { return mode.param; });
 
 TEST(GuardTest, AttachesToARunningServerAndLeavesIt) {

@@ -23,6 +23,7 @@ void WriteLoops(const Profile& profile, JsonWriter& json) {
     json.BeginObject();
     json.Field("name", LoopName(profile, i)).Field("external", loop.external);
     json.Field("hand_over", loop.hand_over);
+    json.Field("parks", loop.parks);
     json.Field("iterations", loop.iterations).Field("ready_events", loop.ready_events);
     json.Field("sites", loop.sites.size());
     WriteContexts("handlers", profile, loop.handlers, json);

@@ -15,6 +15,8 @@ constexpr uint64_t kMinWakes = 2;      // of one thread: it wakes again and agai
 constexpr uint64_t kMinMoves = 4;      // to another source of input, to be no chance...
 constexpr uint64_t kMovesToStays = 9;  // ...and so often for each time that it is the same
 constexpr uint64_t kMinRounds = 3;     // of the loop inside, each time
+// Waits of the holder in fewer iterations are no part of what it does for any of them.
+constexpr uint64_t kSeldom = 64;
 
 using EvidenceRow = std::pair<const LoopKey, LoopEvidence>;
 
@@ -70,6 +72,28 @@ void TakeSites(LoopCandidate& candidate, const LoopScan& scan) {
   }
   if (candidate.loop.hand_over || reads) return;
   candidate.loop.turns.assign(turns.begin(), turns.end());
+}
+
+// Threads that serve one connection after the other wait in between to be given the
+// next; often training ends before any of them does. What the loop's function waits for
+// itself in its iterations would be seen.
+bool Parks(const LoopCandidate& candidate, const std::set<LoopKey>& hand_overs) {
+  const EventLoop& loop = candidate.loop;
+  if (loop.holder == kNoIndex || !loop.holder_unwound || loop.hand_over ||
+      candidate.threads.size() < 2 ||
+      !std::all_of(loop.sites.begin(), loop.sites.end(),
+                   [](const auto& site) { return ReceivesFromOutside(site.first.call); })) {
+    return false;
+  }
+  uint64_t waits = 0;
+  for (const EvidenceRow* row : candidate.rows) {
+    for (const auto& [site, times] : row->second.across_in_holder) {
+      const bool gives_work = std::any_of(hand_overs.begin(), hand_overs.end(),
+                                          [&](const LoopKey& key) { return key.site == site; });
+      if (!gives_work) waits += times;
+    }
+  }
+  return waits * kSeldom <= candidate.pairs;
 }
 
 // Threads that wake what the candidate's threads wait for.
@@ -204,6 +228,7 @@ std::vector<EventLoop> FindEventLoops(const LoopScan& scan, uint64_t min_iterati
     wakers.push_back(Wakers(candidate, scan.wakes()));
     bool by_others = candidate.threads.size() > 1 && !wakers.back().empty();
     for (const auto& waker : wakers.back()) by_others |= !candidate.threads.contains(waker);
+    candidate.loop.parks = Parks(candidate, hand_overs);
     candidate.accepted = candidate.loop.external || candidate.loop.hand_over || by_others;
   }
   std::vector<uint32_t> number(candidates.size(), kNoIndex);

@@ -41,6 +41,7 @@ struct EventLoop {
   std::vector<uint32_t> woken_by;
   // Offsets in bytes, as ProfileSite::base_offset.
   std::map<WaitSite, int32_t> sites;
+  bool parks = false;          // as ProfileLoop::parks
   std::vector<Context> turns;  // ascending; of an external loop, where it may turn
 };
 

@@ -39,6 +39,7 @@ struct PoolLoad {
   int requests = 10;             // of a session
   bool loop_in_function = true;  // over requests: of its own
   bool same_source = false;      // what is read is always the same connection
+  bool waits_within = true;      // in the midst of requests
 };
 
 // A thread of a pool that is given connections and serves the requests of each. In
@@ -53,8 +54,11 @@ void ServeConnections(SimulatedThread& thread, uint64_t first_source, const Pool
       });
       thread.Call(i % 2 == 0 ? "select" : "update", 48, [&] {
         thread.Call("parse");
-        if (i % 3 == 0) thread.Wait(wire::WaitCall::kCondition, 1, 2, kPool + 8);
-        if (rare && i == 1) thread.Wait(wire::WaitCall::kCondition, 1, 3, kPool + 8);
+        if (load.waits_within && i % 3 == 0) {
+          thread.Wait(wire::WaitCall::kCondition, 1, 2, kPool + 8);
+        }
+        if (load.waits_within && rare && i == 1)
+          thread.Wait(wire::WaitCall::kCondition, 1, 3, kPool + 8);
       });
     }
   };
@@ -118,6 +122,33 @@ TEST(EventLoops, TheSameWhereOneFunctionHasBothLoops) {
   ASSERT_TRUE(loops.contains("thread_main hands over"));
   const ProfileLoop& hand_over = loops.at("thread_main hands over");
   EXPECT_EQ(hand_over.sites.at(0).call, wire::WaitCall::kCondition);
+}
+
+// Training that ends before any connection does.
+TEST(EventLoops, AFunctionThatWaitsForNobodyWhileItServesParksIfItWaits) {
+  PoolLoad load = {.sessions = 1, .requests = 100, .waits_within = false};
+  for (const bool loop_in_function : {true, false}) {
+    load.loop_in_function = loop_in_function;
+    const std::string holder = loop_in_function ? "serve" : "thread_main";
+    const auto loops = LearnPool(load);
+    ASSERT_TRUE(loops.contains(holder));
+    EXPECT_TRUE(loops.at(holder).parks);
+  }
+}
+
+TEST(EventLoops, AFunctionThatWaitsForOthersInItsRequestsDoesNotPark) {
+  const auto loops = LearnPool({.sessions = 1, .requests = 100});
+  ASSERT_TRUE(loops.contains("serve"));
+  EXPECT_FALSE(loops.at("serve").parks);
+}
+
+// Also where training saw connections end: others may wait at another place.
+TEST(EventLoops, AWaitThatHandsOverIsNoneOfARequest) {
+  const auto loops = LearnPool({.loop_in_function = false, .waits_within = false});
+  ASSERT_TRUE(loops.contains("thread_main"));
+  EXPECT_TRUE(loops.at("thread_main").parks);
+  ASSERT_TRUE(loops.contains("main"));
+  EXPECT_FALSE(loops.at("main").parks) << "of a single thread, which gives the work";
 }
 
 TEST(EventLoops, AJobThatAsksItsDatabaseAgainAndAgainStaysOneUnit) {

@@ -209,6 +209,7 @@ class Learner {
       loop.holder = loops_[i].holder;
       loop.external = loops_[i].external;
       loop.hand_over = loops_[i].hand_over;
+      loop.parks = loops_[i].parks;
       loop.holder_unwound = loops_[i].holder_unwound;
       loop.woken_by = loops_[i].woken_by;
       loop.handlers = levels[i].handlers;

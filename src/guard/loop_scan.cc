@@ -9,6 +9,7 @@ namespace {
 constexpr size_t kMaxKeys = 256;                // distinct waits of a thread that are remembered
 constexpr size_t kMaxObjects = 256;             // of one piece of evidence
 constexpr size_t kMaxWakes = 1 << 20;           // objects that somebody wakes
+constexpr size_t kOwnFrames = 2;                // a wait of the holder itself has at most
 constexpr int64_t kBaseWithoutHolder16 = 1024;  // further out than what the loop calls
 
 // Waiting for a lock or for a child's end begins nothing.
@@ -163,10 +164,20 @@ class LoopScan::Thread {
       }
       LoopEvidence* evidence = AddEvidence(key, holder, loop);
       for (size_t i = at; evidence != nullptr && i < keys_.size(); ++i) {
-        if (!ReceivesFromOutside(keys_[i].call)) ++evidence->across[keys_[i].site];
+        if (ReceivesFromOutside(keys_[i].call)) continue;
+        ++evidence->across[keys_[i].site];
+        if (IsMadeBy(keys_[i], key, holder)) ++evidence->across_in_holder[keys_[i].site];
       }
     }
     keys_.push_back(std::move(key));
+  }
+
+  static bool IsMadeBy(const Key& wait, const Key& loop, size_t holder) {
+    if (holder >= loop.frames.size()) return false;
+    const auto end =
+        wait.frames.begin() + static_cast<ptrdiff_t>(std::min(kOwnFrames, wait.frames.size()));
+    return std::any_of(wait.frames.begin(), end,
+                       [&](const Frame& frame) { return frame.sp16 == loop.frames[holder].sp16; });
   }
 
   // Loops of these waits that are held further in than the one that went round.

@@ -55,6 +55,8 @@ struct LoopEvidence {
   std::map<LoopKey, uint64_t> inside;  // waits in iterations of a loop further out
   // Pairs between which the thread waited there for other threads.
   std::map<WaitSite, uint64_t> across;
+  // The same, where the holder made the wait itself, or what it calls did.
+  std::map<WaitSite, uint64_t> across_in_holder;
   bool holder_unwound = true;  // the runtime's stacks showed the holder, always
   // Pairs between which the thread read: last from the same source as before the
   // first wait, and from another (another connection).

@@ -166,11 +166,13 @@ class TableUnion {
         ProfileLoop& made = into_.loops.emplace_back();
         made.holder = loop.holder;
         made.sites = loop.sites;
+        made.parks = loop.parks;
       }
       ProfileLoop& known = into_.loops[number];
       for (const ProfileSite& site : loop.sites) AddSite(site, known);
       known.external |= loop.external;
       known.hand_over |= loop.hand_over;
+      known.parks &= loop.parks;
       known.holder_unwound &= loop.holder_unwound;
       known.iterations += loop.iterations;
       known.ready_events += loop.ready_events;

@@ -204,6 +204,7 @@ void AddSites(const Profile& profile, PlanTables& tables) {
       }
       if (loop.hand_over) row.flags |= wire::PlanSite::kHandOver;
       if (!loop.turns.empty()) row.flags |= wire::PlanSite::kTurns;
+      if (loop.parks) row.flags |= wire::PlanSite::kParks;
       tables.sites.push_back(row);
     }
   }

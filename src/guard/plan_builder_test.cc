@@ -185,6 +185,14 @@ TEST(BuildPlan, SaysWhichWaitsHandOverAndWhichLoopsHaveNoHolder) {
   EXPECT_EQ(plan.sites[0].flags, wire::PlanSite::kHandOver);
 }
 
+TEST(BuildPlan, SaysWhichLoopsPark) {
+  Profile profile = WithHandlers(3);
+  profile.loops[0].parks = true;
+  const Plan plan = Parse(BuildPlan(profile, wire::Mode::kGuard));
+  ASSERT_EQ(plan.sites.size(), 1U);
+  EXPECT_EQ(plan.sites[0].flags, wire::PlanSite::kParks);
+}
+
 TEST(BuildPlan, SaysWhereALoopTurnsAndAlwaysPatchesThat) {
   Profile profile = RandomProfile(5, {.loops = 2});
   const Context turn = profile.loops[1].turns.at(0);

@@ -61,8 +61,11 @@ struct ProfileSite {
 struct ProfileLoop {
   uint32_t holder = kNoIndex;  // function with the loop; none: not known
   std::vector<ProfileSite> sites;
-  bool external = false;           // its waits receive events from outside
-  bool hand_over = false;          // its waits only end the loops inside of it (wire::PlanSite)
+  bool external = false;   // its waits receive events from outside
+  bool hand_over = false;  // its waits only end the loops inside of it (wire::PlanSite)
+  // A wait for other threads that its function makes itself is none of a unit's: a thread
+  // that has no more to do waits to be given the next connection.
+  bool parks = false;
   bool holder_unwound = true;      // the runtime can find the holder on the stack
   std::vector<uint32_t> woken_by;  // loops whose threads wake this one's, ascending
   uint64_t iterations = 0;         // of training

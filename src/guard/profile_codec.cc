@@ -180,6 +180,7 @@ void CodeLoops(Coder& coder, P& profile) {
     });
     Flag(coder, loop.external);
     Flag(coder, loop.hand_over);
+    Flag(coder, loop.parks);
     Flag(coder, loop.holder_unwound);
     coder.Ascending(loop.woken_by);
     coder.Number(loop.iterations);

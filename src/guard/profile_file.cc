@@ -12,7 +12,7 @@ namespace culprit::guard {
 namespace {
 
 constexpr std::string_view kProfileMagic = "CGUARD\r\n";
-constexpr uint32_t kProfileVersion = 4;
+constexpr uint32_t kProfileVersion = 5;
 constexpr uint64_t kMaxBody = uint64_t{256} << 20;
 constexpr int kPackLevel = 9;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The profile file NAME.cguard, version 3. Little-endian; varints are LEB128:
+// The profile file NAME.cguard, version 5. Little-endian; varints are LEB128:
 //
 //   file   = magic "CGUARD\r\n" | u32 version | u64 bytes of body, unpacked
 //            | u64 checksum (XXH3) of the packed body | packed body (zstd)

@@ -54,6 +54,7 @@ inline Profile RandomProfile(uint64_t seed, const RandomProfileSize& size = {}) 
     loop.holder = below(size.functions / size.loops) * size.loops + i;
     loop.sites.push_back({0, 0x5000 + i * 16ULL, wire::WaitCall::kEpoll, 64});
     loop.external = i % 2 == 0;
+    loop.parks = i % 4 == 2;
     if (!loop.external) loop.turns = {{profile.paths[0].function, profile.places[0].depth}};
     profile.loops.push_back(loop);
   }

@@ -6,6 +6,7 @@
 //   loop      one thread, an epoll loop over its clients
 //   workers   the loop hands requests to four threads by a condition variable
 //   fork      two forked processes, each with a loop
+//   threads   one for each client; who has none left waits to be given another
 //
 // A request is a line: a letter and how many milliseconds too long it is to take:
 // "A 0" sorts, "B 0" hashes, "C 0" searches text; "A 50" and "B 50" burn the CPU in
@@ -158,8 +159,6 @@ void HandOver(Request request) {
   pthread_mutex_unlock(&g_lock);
 }
 
-// ---- the loop
-
 bool ReadRequest(int fd, Request& request) {
   char line[64] = {};
   const ssize_t got = read(fd, line, sizeof(line) - 1);
@@ -167,6 +166,47 @@ bool ReadRequest(int fd, Request& request) {
   request = {.fd = fd, .kind = line[0], .late_ms = atoi(line + 1)};
   return true;
 }
+
+// ---- threads
+
+std::deque<int> g_clients;
+int g_idle = 0;
+
+void* Serve(void* /*unused*/) {
+  while (true) {
+    pthread_mutex_lock(&g_lock);
+    ++g_idle;
+    while (g_clients.empty()) pthread_cond_wait(&g_more, &g_lock);
+    --g_idle;
+    const int fd = g_clients.front();
+    g_clients.pop_front();
+    pthread_mutex_unlock(&g_lock);
+    for (Request request; ReadRequest(fd, request);) {
+      Handle(request);
+      if (g_quit) _exit(0);
+    }
+    close(fd);
+  }
+}
+
+void GiveClientsToThreads(int listening) {
+  fcntl(listening, F_SETFL, 0);
+  while (true) {
+    const int client = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+    if (client < 0) continue;
+    pthread_mutex_lock(&g_lock);
+    g_clients.push_back(client);
+    const bool enough = static_cast<int>(g_clients.size()) <= g_idle;
+    pthread_cond_signal(&g_more);
+    pthread_mutex_unlock(&g_lock);
+    if (enough) continue;
+    pthread_t thread;
+    pthread_create(&thread, nullptr, &Serve, nullptr);
+    pthread_detach(thread);
+  }
+}
+
+// ---- the loop
 
 void Loop(int listening, bool workers) {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -236,6 +276,7 @@ int main(int argc, char** argv) {
       pthread_detach(thread);
     }
   }
+  if (mode == "threads") GiveClientsToThreads(listening);
   Loop(listening, mode == "workers");
   return 0;
 }

@@ -99,6 +99,7 @@ bool MakeSites(LoadedPlan& plan, std::span<const KnownModule* const> modules) {
     }
     table[at] = {address, site.call, site.loop, site.base_offset, site.flags, holder, shared};
     plan.calls |= uint64_t{1} << site.call;
+    if ((site.flags & wire::PlanSite::kParks) != 0) plan.calls |= kParkingCalls;
   }
   plan.sites = table;
   return true;

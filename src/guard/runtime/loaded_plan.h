@@ -55,6 +55,11 @@ inline bool IsInline(const GuardRecord& guard) {
   return true;
 }
 
+// Waits for other threads, by WaitCall, as LoadedPlan::calls.
+inline constexpr uint64_t kParkingCalls =
+    uint64_t{1} << static_cast<uint32_t>(wire::WaitCall::kCondition) |
+    uint64_t{1} << static_cast<uint32_t>(wire::WaitCall::kSemaphore);
+
 struct SiteRule {
   uint64_t return_address;  // 0: empty
   uint32_t call;            // WaitCall

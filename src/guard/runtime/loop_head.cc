@@ -13,11 +13,11 @@ enum class Held { kNo, kNotKnown, kYes };
 // The frames of the thread outside of the call, by their stack pointers at entry.
 class HolderSearch {
  public:
-  HolderSearch(ThreadState& state, uint64_t sp) {
+  HolderSearch(ThreadState& state, uint64_t sp, uint32_t max = wire::kMaxFrames) : max_(max) {
     const AddressRange& stack = StackOf(state, sp);
     Registers registers = {};
     if (!FindCaller(sp + kCfaAboveEntry, stack, registers)) return;
-    count_ = Unwind(registers, stack, true, frames_, wire::kMaxFrames);
+    count_ = Unwind(registers, stack, true, frames_, max);
   }
 
   Held Ask(uint64_t holder, uint64_t base_sp) const {
@@ -30,11 +30,12 @@ class HolderSearch {
       if (entry_sp == base_sp && frame.function == holder) return Held::kYes;
     }
     // A plan names holders that training reached in this way.
-    return count_ == 0 || count_ == wire::kMaxFrames ? Held::kNotKnown : Held::kNo;
+    return count_ == 0 || count_ == max_ ? Held::kNotKnown : Held::kNo;
   }
 
  private:
   StackFrame frames_[wire::kMaxFrames];
+  uint32_t max_;
   uint32_t count_ = 0;
 };
 
@@ -59,6 +60,11 @@ HeadMemo& MemoOf(ThreadState& state, uint64_t return_address, uint64_t sp) {
   return state.heads[(return_address >> 2 ^ sp >> 4) % kHeadMemos];
 }
 
+bool IsOf(const HeadMemo& memo, const LoadedPlan& plan, uint64_t return_address, uint64_t sp) {
+  return memo.generation == plan.generation && memo.sp == sp &&
+         memo.return_address == return_address;
+}
+
 }  // namespace
 
 const SiteRule* FindHead(ThreadState& state, const LoadedPlan& plan, const SiteRule& site,
@@ -66,8 +72,7 @@ const SiteRule* FindHead(ThreadState& state, const LoadedPlan& plan, const SiteR
   const uint64_t current = state.plan == &plan ? state.slot->base_sp : 0;
   if (site.holder == 0 && !site.shared) return BaseOf(site, sp) < current ? nullptr : &site;
   HeadMemo& memo = MemoOf(state, site.return_address, sp);
-  const bool known = memo.generation == plan.generation && memo.sp == sp &&
-                     memo.return_address == site.return_address;
+  const bool known = IsOf(memo, plan, site.return_address, sp);
   if (known) {
     // Another way may lead to the same stack pointer: asked again, ever more seldom.
     if (memo.head == nullptr && !IsPowerOfTwo(++memo.asked)) return nullptr;
@@ -83,6 +88,18 @@ const SiteRule* FindHead(ThreadState& state, const LoadedPlan& plan, const SiteR
   if (state.head->holder != 0 && search.Ask(state.head->holder, current) == Held::kNo) return head;
   memo.nested_in = current;
   return nullptr;
+}
+
+bool IsParking(ThreadState& state, const LoadedPlan& plan, uint64_t return_address, uint64_t sp) {
+  constexpr uint32_t kOwnFrames = 2;     // of a wait that the holder makes
+  const uint64_t key = ~return_address;  // what FindHead remembers of it is something else
+  HeadMemo& memo = MemoOf(state, key, sp);
+  const bool known = IsOf(memo, plan, key, sp);
+  if (known && !IsPowerOfTwo(++memo.asked)) return false;
+  const HolderSearch search(state, sp, kOwnFrames);
+  if (search.Ask(state.head->holder, state.slot->base_sp) == Held::kYes) return true;
+  memo = {key, sp, nullptr, 0, plan.generation, known ? memo.asked : 1};
+  return false;
 }
 
 }  // namespace culprit::guard::runtime

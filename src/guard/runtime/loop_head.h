@@ -28,4 +28,9 @@ inline uint64_t BaseOf(const SiteRule& site, uint64_t sp) {
 const SiteRule* FindHead(ThreadState& state, const LoadedPlan& plan, const SiteRule& site,
                          uint64_t sp);
 
+// The wait, which heads no loop, is one that the holder of the thread's loop makes itself
+// or by what it calls, to be given work by others (wire::PlanSite::kParks). The thread
+// is in a loop of the plan that may.
+bool IsParking(ThreadState& state, const LoadedPlan& plan, uint64_t return_address, uint64_t sp);
+
 }  // namespace culprit::guard::runtime

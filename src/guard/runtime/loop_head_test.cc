@@ -21,6 +21,8 @@ struct Stack {
   uint64_t start = 0;
   uint64_t in_serve = 0;
   uint64_t in_start = 0;
+  uint64_t outermost = 0;
+  uint64_t in_outermost = 0;
 };
 
 __attribute__((always_inline)) inline uint64_t CallersPlace() {
@@ -34,7 +36,8 @@ class LoopHead : public testing::Test {
     stack_.wait = CULPRIT_ENTRY_SP();
     stack_.in_serve = CallersPlace();
     const SiteRule* site = FindSite(plan_, kReturn);
-    if (site == nullptr) return nullptr;
+    if (asks_parking_) parks_ = IsParking(*state_, plan_, kReturn, stack_.wait);
+    if (asks_parking_ || site == nullptr) return nullptr;
     const SiteRule* head = FindHead(*state_, plan_, *site, stack_.wait);
     if (take && head != nullptr) {
       state_->plan = &plan_;
@@ -76,6 +79,8 @@ class LoopHead : public testing::Test {
   wire::UnitSlot slot_ = {};
   std::unique_ptr<ThreadState> state_ = std::make_unique<ThreadState>();
   Stack stack_;
+  bool asks_parking_ = false;  // instead of for a head
+  bool parks_ = false;
 
   // Two functions that lead to the wait, one through the other; volatile keeps the
   // compiler from calling in its own way.
@@ -87,7 +92,13 @@ class LoopHead : public testing::Test {
   }
   __attribute__((noinline)) const SiteRule* Start(bool take = false) {
     stack_.start = CULPRIT_ENTRY_SP();
+    stack_.in_outermost = CallersPlace();
     const SiteRule* volatile head = Serve(take);
+    return head;
+  }
+  __attribute__((noinline)) const SiteRule* Outermost() {
+    stack_.outermost = CULPRIT_ENTRY_SP();
+    const SiteRule* volatile head = Start();
     return head;
   }
   // Offsets are known after a first way through.
@@ -172,6 +183,49 @@ TEST_F(LoopHead, WithoutAHolderTheBaseAloneCounts) {
   EXPECT_EQ(Start(true), FindSite(plan_, kReturn));
   slot_.base_sp += 1 << 20;
   EXPECT_EQ(Start(), nullptr);
+}
+
+TEST_F(LoopHead, ItsHolderParksByAWaitOfItsOwnOrOfWhatItCalls) {
+  Learn();
+  state_->plan = &plan_;
+  SiteRule head = {.flags = wire::PlanSite::kParks};
+  state_->head = &head;
+  // By a function whose own caller is the third.
+  const auto parks = [&](uint64_t Stack::*base, uint64_t holder) {
+    head.holder = holder;
+    asks_parking_ = true;
+    for (int i = 0; i < 2; ++i) {
+      slot_.base_sp = stack_.*base & ~uint64_t{15};
+      Forget();
+      Outermost();
+    }
+    return parks_;
+  };
+  EXPECT_TRUE(parks(&Stack::serve, serve_));
+  EXPECT_TRUE(parks(&Stack::start, start_));
+  EXPECT_FALSE(parks(&Stack::start, serve_)) << "another function has that base";
+  EXPECT_FALSE(parks(&Stack::outermost, FunctionOf(stack_.in_outermost)));
+}
+
+TEST_F(LoopHead, AWaitThatDoesNotParkIsAskedAboutEverMoreSeldom) {
+  Learn();
+  state_->plan = &plan_;
+  SiteRule head = {.flags = wire::PlanSite::kParks, .holder = start_ + 4};
+  state_->head = &head;
+  asks_parking_ = true;
+  int asked = 0;
+  for (int i = 0; i < 64; ++i) {
+    // Where it is asked it is found.
+    head.holder = start_ + 4;
+    slot_.base_sp = stack_.start & ~uint64_t{15};
+    Outermost();
+    EXPECT_FALSE(parks_ && i == 0);
+    head.holder = start_;
+    Outermost();
+    asked += parks_ ? 1 : 0;
+  }
+  EXPECT_GT(asked, 0);
+  EXPECT_LT(asked, 10);
 }
 
 }  // namespace

@@ -150,18 +150,31 @@ void EnterHead(WaitFrame& frame, ThreadState& state, const LoadedPlan& plan, con
   if (HasWork(now)) DoWork();
 }
 
+// The wait heads no loop. The unit ends without having been one if its loop's holder waits
+// to be given work; else the call need not be looked at again, while it is the same.
+void EnterOrdinary(ThreadState& state, const LoadedPlan& plan, const WaitSpec& spec,
+                   const CallPlace& place, bool is_site) {
+  const bool may_park = (kParkingCalls >> static_cast<uint32_t>(spec.call) & 1) != 0 &&
+                        (state.head->flags & wire::PlanSite::kParks) != 0;
+  if (!may_park) {
+    if (!is_site) state.foreign_site = place.site;
+  } else if (IsParking(state, plan, place.site, place.sp)) {
+    DropUnit(state);
+  }
+}
+
 void EnterGuarded(WaitFrame& frame, const LoadedPlan& plan, const WaitSpec& spec,
                   const CallArguments& arguments) {
   const SiteRule* site = FindSite(plan, frame.place.site);
-  if (site == nullptr || site->call != static_cast<uint32_t>(spec.call)) {
-    ThreadState* known = KnownThread();
-    if (known != nullptr && known->plan == &plan) known->foreign_site = frame.place.site;
-    return;
+  const bool is_site = site != nullptr && site->call == static_cast<uint32_t>(spec.call);
+  ThreadState* state = is_site ? ThisThread() : KnownThread();
+  if (state == nullptr || state->odd.in_runtime) return;
+  if (is_site) {
+    if (!MayBlockHere(*state, spec, arguments)) return;
+    site = FindHead(*state, plan, *site, frame.place.sp);
+    if (site != nullptr) return EnterHead(frame, *state, plan, *site);
   }
-  ThreadState* state = ThisThread();
-  if (state == nullptr || state->odd.in_runtime || !MayBlockHere(*state, spec, arguments)) return;
-  site = FindHead(*state, plan, *site, frame.place.sp);
-  if (site != nullptr) EnterHead(frame, *state, plan, *site);
+  if (state->plan == &plan) EnterOrdinary(*state, plan, spec, frame.place, is_site);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@
 namespace culprit::guard::wire {
 
 inline constexpr char kSessionVariable[] = "CULPRIT_GUARD_SESSION";
-inline constexpr uint32_t kWireVersion = 7;
+inline constexpr uint32_t kWireVersion = 8;
 inline constexpr uint32_t kContextWords = 8;  // distinct contexts of a plan: 512 at most
 inline constexpr uint32_t kMaxThreads = 4096;
 inline constexpr uint32_t kMaxFrames = 96;
@@ -108,6 +108,9 @@ struct PlanSite {
     // The loop looks for work, by a call with kTurn, and waits here only if there is none:
     // what it does between the call and the wait belongs to no unit.
     kTurns = 2,
+    // A wait for other threads that the loop's holder makes itself, or by what it calls,
+    // is like one with kHandOver, wherever in it.
+    kParks = 4,
   };
   uint64_t return_offset;
   uint32_t module;
