@@ -3,8 +3,12 @@
 
 #include <bit>
 
+#include "guard/runtime/nearest_type.h"
+
 namespace culprit::guard {
 namespace {
+
+constexpr uint64_t kPpm = 1'000'000;
 
 struct SharedAndUnited {
   uint64_t shared = 0;
@@ -74,13 +78,16 @@ std::vector<ContextSet> ContextBits::OfTypes(uint32_t halves) const {
 }
 
 NearestType FindNearestType(const Profile& profile, const std::vector<ContextSet>& of_types,
-                            const UnitShape& shape, const ContextSet& seen) {
+                            const UnitShape& shape, const ContextSet& seen, RareTypes rare) {
   NearestType nearest;
   SharedAndUnited best{0, 1};
   for (uint32_t i = 0; i < profile.types.size(); ++i) {
     const UnitType& type = profile.types[i];
     if (type.kind != shape.kind || type.loop != shape.loop) continue;
     const SharedAndUnited now = Compare(seen, of_types[i]);
+    if (rare == RareTypes::kAsTheRuntime && IsRare(type) &&
+        now.shared * kPpm < now.united * runtime::kBelievedPpm)
+      continue;
     const uint64_t ours = now.shared * best.united;
     const uint64_t theirs = best.shared * now.united;
     const bool lower =
@@ -89,7 +96,7 @@ NearestType FindNearestType(const Profile& profile, const std::vector<ContextSet
     nearest.type = i;
     best = now;
   }
-  nearest.similarity_ppm = best.shared * 1'000'000 / best.united;
+  nearest.similarity_ppm = best.shared * kPpm / best.united;
   return nearest;
 }
 

@@ -53,7 +53,11 @@ struct NearestType {
   uint32_t type = kNoIndex;
   uint64_t similarity_ppm = 0;
 };
+// How types that were hardly seen are taken: as the runtime does (runtime/nearest_type.h), or
+// like any other. Guards are chosen by the latter: those that part also these from the
+// rest are what tells types apart when units do something new besides.
+enum class RareTypes { kAsTheRuntime, kLikeAnyOther };
 NearestType FindNearestType(const Profile& profile, const std::vector<ContextSet>& of_types,
-                            const UnitShape& shape, const ContextSet& seen);
+                            const UnitShape& shape, const ContextSet& seen, RareTypes rare);
 
 }  // namespace culprit::guard

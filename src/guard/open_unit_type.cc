@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/open_unit_type.h"
 
-#include <bit>
 #include <cstring>
 
+#include "guard/runtime/nearest_type.h"
+
 namespace culprit::guard {
-namespace {
-
-uint32_t ContextSimilarityPpm(const uint64_t* a, const uint64_t* b) {
-  uint64_t both = 0;
-  uint64_t any = 0;
-  for (uint32_t i = 0; i < wire::kContextWords; ++i) {
-    both += static_cast<uint64_t>(std::popcount(a[i] & b[i]));
-    any += static_cast<uint64_t>(std::popcount(a[i] | b[i]));
-  }
-  return any == 0 ? 1'000'000 : static_cast<uint32_t>(both * 1'000'000 / any);
-}
-
-}  // namespace
 
 std::vector<wire::PlanType> PlanTypes(std::string_view plan) {
   wire::PlanHeader header = {};
@@ -43,20 +31,14 @@ uint32_t PlanMinSimilarityPpm(std::string_view plan) {
 
 TypeGuess GuessType(const std::vector<wire::PlanType>& types, const OpenUnit& unit,
                     uint32_t min_similarity_ppm) {
-  TypeGuess best;
-  for (uint32_t i = 0; i < types.size(); ++i) {
-    const wire::PlanType& type = types[i];
-    if (type.loop != unit.loop || type.kind != static_cast<uint32_t>(unit.kind)) continue;
-    const uint32_t similarity = ContextSimilarityPpm(type.contexts, unit.contexts);
-    const bool better =
-        best.type == wire::kUnknown || similarity > best.similarity_ppm ||
-        (similarity == best.similarity_ppm && type.threshold_ns < best.threshold_ns);
-    if (better) best = {i, similarity, type.threshold_ns};
-  }
-  if (best.similarity_ppm < min_similarity_ppm) {
-    return {.type = wire::kUnknown, .similarity_ppm = best.similarity_ppm, .threshold_ns = 0};
-  }
-  return best;
+  const runtime::TypeVerdict nearest = runtime::FindNearestType(
+      types,
+      {.loop = unit.loop, .kind = static_cast<uint32_t>(unit.kind), .contexts = unit.contexts});
+  TypeGuess guess = {.similarity_ppm = nearest.similarity_ppm};
+  if (nearest.type == wire::kUnknown || nearest.similarity_ppm < min_similarity_ppm) return guess;
+  guess.type = nearest.type;
+  guess.threshold_ns = types[nearest.type].threshold_ns;
+  return guess;
 }
 
 }  // namespace culprit::guard

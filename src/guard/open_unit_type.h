@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The type of a unit that has not ended, by the contexts it has entered so far:
-// the nearest by Jaccard among the types of its loop and kind, as the runtime
-// would have it at the end. What it has not done yet cannot count, so this is a
-// guess. Pure functions.
+// the nearest (runtime/nearest_type.h), as the runtime would have it at the end. What it has not
+// done yet cannot count, so this is a guess. Pure functions.
 #pragma once
 
 #include <cstdint>

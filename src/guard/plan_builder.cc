@@ -219,6 +219,7 @@ void AddTypes(const Profile& profile, const ContextBits& bits, PlanTables& table
     wire::PlanType row = {};
     row.kind = static_cast<uint32_t>(type.kind);
     row.loop = type.loop;
+    if (IsRare(type)) row.flags |= wire::PlanType::kRare;
     row.threshold_ns = type.threshold_ns == 0 ? profile.unknown_threshold_ns : type.threshold_ns;
     std::copy(sets[i].begin(), sets[i].end(), row.contexts);
     tables.types.push_back(row);

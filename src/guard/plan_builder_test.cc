@@ -185,6 +185,17 @@ TEST(BuildPlan, SaysWhichWaitsHandOverAndWhichLoopsHaveNoHolder) {
   EXPECT_EQ(plan.sites[0].flags, wire::PlanSite::kHandOver);
 }
 
+TEST(BuildPlan, SaysWhichTypesWereHardlySeen) {
+  Profile profile = WithHandlers(3);
+  ASSERT_GE(profile.types.size(), 2U);
+  for (UnitType& type : profile.types) type.units = 5;
+  profile.types[1].units = 4;
+  const Plan plan = Parse(BuildPlan(profile, wire::Mode::kGuard));
+  for (size_t i = 0; i < plan.types.size(); ++i) {
+    EXPECT_EQ(plan.types[i].flags, i == 1 ? uint32_t{wire::PlanType::kRare} : 0U);
+  }
+}
+
 TEST(BuildPlan, SaysWhichLoopsPark) {
   Profile profile = WithHandlers(3);
   profile.loops[0].parks = true;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/type_judgement.h"
 
-#include "guard/context_bits.h"
-
 namespace culprit::guard {
 
 Judgement Judge(const Profile& profile, const std::vector<Guard>& guards, uint32_t known,
-                uint32_t judged) {
+                uint32_t judged, RareTypes rare) {
   const ContextBits bits(profile, guards);
   const std::vector<ContextSet> of_types = bits.OfTypes(known);
   Judgement result;
@@ -15,7 +13,8 @@ Judgement Judge(const Profile& profile, const std::vector<Guard>& guards, uint32
     const uint64_t weight = UnitsOf(shape, judged);
     if (weight == 0) continue;
     result.units += weight;
-    const NearestType nearest = FindNearestType(profile, of_types, shape, bits.OfShape(shape));
+    const NearestType nearest =
+        FindNearestType(profile, of_types, shape, bits.OfShape(shape), rare);
     if (nearest.type == shape.type) {
       result.right += weight;
     } else {

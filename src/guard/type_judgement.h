@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "guard/context_bits.h"
 #include "guard/profile.h"
 
 namespace culprit::guard {
@@ -25,6 +26,6 @@ struct Judgement {
 // Halves as in context_bits.h: `known` tells what contexts types have, units of
 // `judged` are tried.
 Judgement Judge(const Profile& profile, const std::vector<Guard>& guards, uint32_t known,
-                uint32_t judged);
+                uint32_t judged, RareTypes rare = RareTypes::kLikeAnyOther);
 
 }  // namespace culprit::guard

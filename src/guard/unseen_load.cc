@@ -276,7 +276,8 @@ Result<UnseenLoad> JudgeUnseenLoad(const Profile& profile, const std::vector<Gua
       continue;
     }
     if (!own.exact) result.changed += units;
-    const NearestType nearest = FindNearestType(profile, of_types, shape, entered);
+    const NearestType nearest =
+        FindNearestType(profile, of_types, shape, entered, RareTypes::kAsTheRuntime);
     if (nearest.type == own.type) {
       result.right += units;
     } else {

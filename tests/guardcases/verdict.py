@@ -3,7 +3,8 @@
 
 A case is done ACTS times, each in a window of time that nothing else slow happens in.
 The right type of a slow request is that of the same request when it is quick: a run
-before, with nothing else to do, says which types its units have.
+before, with nothing else to do, says which types its units have, on a connection that
+had others before, and as the first of one.
 """
 
 import collections
@@ -16,6 +17,7 @@ from harness import Failed
 
 ACTS = 3
 NAMING_ROUNDS = 40
+FIRST_ROUNDS = 10
 WITHIN_FRAMES = 8
 
 
@@ -41,31 +43,49 @@ def depth_of(report, roots):
 
 def quick_types(trained, cases):
     """case name -> the types that its quick request has."""
-    windows = collections.defaultdict(list)
+    quick = [case for case in cases if case.small]
+    windows = collections.defaultdict(list)   # case name -> of requests on one connection
+    firsts = collections.defaultdict(list)    # the same, each the first of its connection
     with trained.guarded(all_units=True) as (server, outcome):
         client = trained.subject.connect(server)
-        for case in cases:
-            for _ in range(NAMING_ROUNDS if case.small else 0):
-                begin = now_ns()
-                case.small(server, client)
-                windows[case.name].append((begin, now_ns()))
+        for case in quick:
+            for _ in range(NAMING_ROUNDS):
+                windows[case.name].append(window_of(case, server, client))
                 time.sleep(0.002)
-        # Threads hand their samples over in batches, when they work on.
-        time.sleep(0.2)
-        for case in 3 * cases:
-            for _ in range(NAMING_ROUNDS if case.small else 0):
-                case.small(server, client)
+        for case in quick:
+            for _ in range(FIRST_ROUNDS):
+                fresh = trained.subject.connect(server)
+                firsts[case.name].append(window_of(case, server, fresh))
+                hand_over(3 * [case], server, fresh)
+                fresh.close()
+        hand_over(3 * NAMING_ROUNDS * quick, server, client)
         client.close()
-    types = {}
+    return {case.name: sorted(set(often_in(windows[case.name], outcome.units, case)) |
+                              set(often_in(firsts[case.name], outcome.units, case))) for case in cases}
+
+
+def window_of(case, server, client):
+    begin = now_ns()
+    case.small(server, client)
+    return begin, now_ns()
+
+
+def hand_over(cases, server, client):
+    """Threads hand their samples over in batches, when they work on."""
+    time.sleep(0.1)
     for case in cases:
-        tally = collections.Counter()
-        for begin, end in windows[case.name]:
-            tally.update({name for start, _, name in outcome.units if begin <= start <= end})
-        often = [name for name, n in tally.items() if 5 * n >= NAMING_ROUNDS]
-        # What is done after all handlers counts where the case says so, or where there is nothing else.
-        handled = [name for name in often if '(tail)' not in name]
-        types[case.name] = often if case.in_tail or not handled else handled
-    return types
+        case.small(server, client)
+
+
+def often_in(windows, units, case):
+    """The types of units in a fifth of the windows."""
+    tally = collections.Counter()
+    for begin, end in windows:
+        tally.update({name for start, _, name in units if begin <= start <= end})
+    often = [name for name, n in tally.items() if 5 * n >= len(windows)]
+    # What is done after all handlers counts where the case says so, or where there is nothing else.
+    handled = [name for name in often if '(tail)' not in name]
+    return often if case.in_tail or not handled else handled
 
 
 def do_acts(server, trained, case, windows):

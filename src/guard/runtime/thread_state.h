@@ -16,6 +16,7 @@
 
 #include "guard/runtime/loaded_modules.h"
 #include "guard/runtime/loaded_plan.h"
+#include "guard/runtime/nearest_type.h"
 #include "guard/runtime/session_files.h"
 #include "guard/runtime/wire.h"
 
@@ -29,11 +30,6 @@ inline constexpr uint32_t kSamplesACell = sizeof(wire::Cell::samples) / sizeof(w
 struct LogCursor {
   uint64_t* next;
   uint64_t* end;
-};
-
-struct TypeVerdict {
-  uint32_t type = wire::kUnknown;
-  uint32_t similarity_ppm = 0;
 };
 
 // The verdict on a set of contexts that was judged before.

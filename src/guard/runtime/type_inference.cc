@@ -2,28 +2,11 @@
 #include "guard/runtime/type_inference.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace culprit::guard::runtime {
 namespace {
 
 constexpr uint32_t kMillion = 1'000'000;
-constexpr uint32_t kBelievedPpm = 900'000;
-
-bool IsCandidate(const wire::PlanType& type, const UnitIdentity& unit) {
-  return type.loop == unit.loop && type.kind == unit.kind;
-}
-
-// Two units that hit nothing are alike.
-uint32_t JaccardPpm(const uint64_t* a, const uint64_t* b) {
-  uint64_t both = 0;
-  uint64_t either = 0;
-  for (uint32_t i = 0; i < wire::kContextWords; ++i) {
-    both += static_cast<uint64_t>(std::popcount(a[i] & b[i]));
-    either += static_cast<uint64_t>(std::popcount(a[i] | b[i]));
-  }
-  return static_cast<uint32_t>(either == 0 ? kMillion : both * kMillion / either);
-}
 
 uint32_t HitSharePpm(const uint64_t* contexts, std::span<const uint32_t> hits, uint64_t total) {
   if (total == 0) return 0;
@@ -32,6 +15,19 @@ uint32_t HitSharePpm(const uint64_t* contexts, std::span<const uint32_t> hits, u
     if ((contexts[bit / 64] >> (bit % 64) & 1) != 0) score += hits[bit];
   }
   return static_cast<uint32_t>(score * kMillion / total);
+}
+
+TypeVerdict MostHitType(std::span<const wire::PlanType> types, const UnitIdentity& unit,
+                        std::span<const uint32_t> hits) {
+  uint64_t total = 0;
+  for (const uint32_t count : hits) total += count;
+  TypeVerdict best;
+  for (uint32_t i = 0; i < types.size(); ++i) {
+    if (!IsCandidate(types[i], unit)) continue;
+    const TypeVerdict candidate = {i, HitSharePpm(types[i].contexts, hits, total)};
+    if (IsNearer(types, candidate, best)) best = candidate;
+  }
+  return best;
 }
 
 uint64_t HashOf(const UnitIdentity& unit) {
@@ -48,21 +44,8 @@ uint64_t HashOf(const UnitIdentity& unit) {
 TypeVerdict InferType(const PlanView& plan, const UnitIdentity& unit,
                       std::span<const uint32_t> hits) {
   const bool counting = plan.header().hit_counting != 0 && !hits.empty();
-  uint64_t total = 0;
-  for (const uint32_t count : hits) total += count;
-  TypeVerdict best;
-  for (uint32_t i = 0; i < plan.types().size(); ++i) {
-    const wire::PlanType& type = plan.types()[i];
-    if (!IsCandidate(type, unit)) continue;
-    const uint32_t similarity = counting ? HitSharePpm(type.contexts, hits, total)
-                                         : JaccardPpm(type.contexts, unit.contexts);
-    const bool first = best.type == wire::kUnknown;
-    if (first || similarity > best.similarity_ppm ||
-        (similarity == best.similarity_ppm &&
-         type.threshold_ns < plan.types()[best.type].threshold_ns)) {
-      best = {i, similarity};
-    }
-  }
+  TypeVerdict best =
+      counting ? MostHitType(plan.types(), unit, hits) : FindNearestType(plan.types(), unit);
   if (best.similarity_ppm < plan.header().min_similarity_ppm) best.type = wire::kUnknown;
   return best;
 }

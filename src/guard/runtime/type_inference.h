@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which type a unit is of, by the contexts that its guards saw. The default is
-// the nearest type of its loop and kind by Jaccard similarity of the sets, ties
-// to the smallest threshold; the paper's counting of hits (002 section 4.4) is
+// the nearest type (nearest_type.h); the paper's counting of hits (002 section 4.4) is
 // the option hit_counting of the plan: the type whose contexts were hit most.
 //
 // Any thread. A set that was judged before costs one comparison (the cache is
@@ -13,15 +12,10 @@
 #include <span>
 
 #include "guard/runtime/loaded_plan.h"
+#include "guard/runtime/nearest_type.h"
 #include "guard/runtime/thread_state.h"
 
 namespace culprit::guard::runtime {
-
-struct UnitIdentity {
-  uint32_t loop = 0;
-  uint32_t kind = 0;
-  const uint64_t* contexts = nullptr;  // kContextWords
-};
 
 // Without the cache. `hits` by context bit, for hit counting alone.
 TypeVerdict InferType(const PlanView& plan, const UnitIdentity& unit,

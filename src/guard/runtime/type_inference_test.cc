@@ -25,9 +25,10 @@ Contexts Bits(std::initializer_list<uint32_t> bits) {
 // A plan of types alone.
 class TypePlan {
  public:
-  void Add(uint32_t kind, uint32_t loop, uint64_t threshold_ns, const Contexts& contexts) {
+  void Add(uint32_t kind, uint32_t loop, uint64_t threshold_ns, const Contexts& contexts,
+           uint32_t flags = 0) {
     wire::PlanType type = {
-        .kind = kind, .loop = loop, .threshold_ns = threshold_ns, .contexts = {}};
+        .kind = kind, .loop = loop, .flags = flags, .threshold_ns = threshold_ns, .contexts = {}};
     std::memcpy(type.contexts, contexts.words, sizeof(type.contexts));
     types_.push_back(type);
   }
@@ -143,6 +144,26 @@ TEST(TypeInference, HitCountingTakesTheTypeThatWasHitMost) {
   EXPECT_EQ(verdict.similarity_ppm, 650'000u);
 }
 
+// A query that commits by itself, where training had queries, commits and, once, a query
+// of another kind that did.
+TEST(TypeInference, AUnitIsOfATypeThatWasHardlySeenOnlyIfItIsMuchLikeIt) {
+  TypePlan plan;
+  plan.Add(0, 0, 9, Bits({0, 1, 2, 3}));
+  plan.Add(0, 0, 9, Bits({0, 1, 4, 5, 6, 7, 8, 9, 10, 11}), wire::PlanType::kRare);
+  const TypeVerdict query = Infer(plan, 0, 0, Bits({0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(query.type, 0u);
+  EXPECT_EQ(query.similarity_ppm, 500'000u);
+  EXPECT_EQ(Infer(plan, 0, 0, Bits({0, 1, 4, 5, 6, 7, 8, 9, 10})).type, 1u);
+  EXPECT_EQ(Infer(plan, 0, 0, Bits({0, 1, 4, 5, 6, 7, 8, 9})).type, 0u);
+}
+
+TEST(TypeInference, WhereAllTypesWereHardlySeenAUnitUnlikeThemIsUnknown) {
+  TypePlan plan;
+  plan.Add(0, 0, 9, Bits({0, 1}), wire::PlanType::kRare);
+  EXPECT_EQ(Infer(plan, 0, 0, Bits({0, 1})).type, 0u);
+  EXPECT_EQ(Infer(plan, 0, 0, Bits({0, 1, 2})).type, wire::kUnknown);
+}
+
 // The oracle: sets of bits, fractions compared crosswise.
 uint32_t NaiveNearest(const std::vector<wire::PlanType>& types, const Contexts& unit) {
   uint32_t best = wire::kUnknown;
@@ -158,6 +179,7 @@ uint32_t NaiveNearest(const std::vector<wire::PlanType>& types, const Contexts& 
       either += a || b;
     }
     if (either == 0) both = either = 1;
+    if (types[i].flags == wire::PlanType::kRare && 10 * both < 9 * either) continue;
     const uint64_t ppm = both * 1'000'000 / either;
     const uint64_t best_ppm = best_both * 1'000'000 / best_either;
     if (best == wire::kUnknown || ppm > best_ppm ||
@@ -182,7 +204,10 @@ TEST(TypeInference, AgreesWithTheOracleAndWithItsCache) {
       }
       return contexts;
     };
-    for (int i = 0; i < 20; ++i) plan.Add(1, 0, 1 + random() % 5, some_bits());
+    for (int i = 0; i < 20; ++i) {
+      plan.Add(1, 0, 1 + random() % 5, some_bits(),
+               random() % 4 == 0 ? uint32_t{wire::PlanType::kRare} : 0);
+    }
     LoadedPlan loaded = {};
     loaded.generation = 1;
     loaded.view = plan.View();

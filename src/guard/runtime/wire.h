@@ -126,8 +126,13 @@ inline constexpr uint32_t kAnyHolder = 0xffffffff;
 enum class UnitKind : uint32_t { kIteration = 0, kHandler = 1, kCommand = 2, kTail = 3 };
 
 struct PlanType {
+  enum Flags : uint32_t {
+    kRare = 1,  // hardly seen in training: units are of it only if they are much like it
+  };
   uint32_t kind;  // UnitKind
   uint32_t loop;
+  uint32_t flags;
+  uint32_t unused;
   uint64_t threshold_ns;  // of wall time without run delay
   uint64_t contexts[kContextWords];
 };
