@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/context_bits.h"
 
+#include <algorithm>
 #include <bit>
-
-#include "guard/runtime/nearest_type.h"
 
 namespace culprit::guard {
 namespace {
 
-constexpr uint64_t kPpm = 1'000'000;
+constexpr uint64_t kFewUnits = 5;  // a type of fewer is rare
 
 struct SharedAndUnited {
   uint64_t shared = 0;
@@ -77,26 +76,37 @@ std::vector<ContextSet> ContextBits::OfTypes(uint32_t halves) const {
   return sets;
 }
 
-NearestType FindNearestType(const Profile& profile, const std::vector<ContextSet>& of_types,
-                            const UnitShape& shape, const ContextSet& seen, RareTypes rare) {
-  NearestType nearest;
+std::vector<wire::PlanType> PlanTypesOf(const Profile& profile,
+                                        const std::vector<ContextSet>& of_types) {
+  std::vector<wire::PlanType> rows;
+  for (size_t i = 0; i < profile.types.size(); ++i) {
+    const UnitType& type = profile.types[i];
+    wire::PlanType& row = rows.emplace_back();
+    row.kind = static_cast<uint32_t>(type.kind);
+    row.loop = type.loop;
+    if (type.units < kFewUnits) row.flags |= wire::PlanType::kRare;
+    row.threshold_ns = type.threshold_ns == 0 ? profile.unknown_threshold_ns : type.threshold_ns;
+    std::copy(of_types[i].begin(), of_types[i].end(), row.contexts);
+  }
+  return rows;
+}
+
+uint32_t FindMostAlike(const Profile& profile, const std::vector<ContextSet>& of_types,
+                       const UnitShape& shape, const ContextSet& seen) {
+  uint32_t nearest = kNoIndex;
   SharedAndUnited best{0, 1};
   for (uint32_t i = 0; i < profile.types.size(); ++i) {
     const UnitType& type = profile.types[i];
     if (type.kind != shape.kind || type.loop != shape.loop) continue;
     const SharedAndUnited now = Compare(seen, of_types[i]);
-    if (rare == RareTypes::kAsTheRuntime && IsRare(type) &&
-        now.shared * kPpm < now.united * runtime::kBelievedPpm)
-      continue;
     const uint64_t ours = now.shared * best.united;
     const uint64_t theirs = best.shared * now.united;
     const bool lower =
-        nearest.type != kNoIndex && type.threshold_ns < profile.types[nearest.type].threshold_ns;
-    if (nearest.type != kNoIndex && (ours < theirs || (ours == theirs && !lower))) continue;
-    nearest.type = i;
+        nearest != kNoIndex && type.threshold_ns < profile.types[nearest].threshold_ns;
+    if (nearest != kNoIndex && (ours < theirs || (ours == theirs && !lower))) continue;
+    nearest = i;
     best = now;
   }
-  nearest.similarity_ppm = best.shared * kPpm / best.united;
   return nearest;
 }
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ContextBits: the contexts of a choice of guards as bit numbers, what a unit
-// shape and a type have of them, and the type that the runtime would infer. A type
-// has the contexts that at least half of its units enter. The nearest type is that
-// of greatest Jaccard similarity among those of the unit's loop and kind; of equal
-// ones that of the smallest threshold, then the first. The rule of
-// runtime/wire.h's PlanType, written once more where profiles are.
+// shape and a type have of them, and the types as a plan has them. A type has the
+// contexts that at least half of its units enter.
 #pragma once
 
 #include <array>
@@ -16,6 +13,7 @@
 
 #include "guard/context_numbers.h"
 #include "guard/profile.h"
+#include "guard/runtime/nearest_type.h"
 
 namespace culprit::guard {
 
@@ -49,15 +47,18 @@ class ContextBits {
   std::vector<uint32_t> bit_of_place_;  // kNoIndex: none
 };
 
-struct NearestType {
-  uint32_t type = kNoIndex;
-  uint64_t similarity_ppm = 0;
-};
-// How types that were hardly seen are taken: as the runtime does (runtime/nearest_type.h), or
-// like any other. Guards are chosen by the latter: those that part also these from the
-// rest are what tells types apart when units do something new besides.
-enum class RareTypes { kAsTheRuntime, kLikeAnyOther };
-NearestType FindNearestType(const Profile& profile, const std::vector<ContextSet>& of_types,
-                            const UnitShape& shape, const ContextSet& seen, RareTypes rare);
+// The profile's types as a plan has them; for runtime::FindNearestType.
+std::vector<wire::PlanType> PlanTypesOf(const Profile& profile,
+                                        const std::vector<ContextSet>& of_types);
+
+inline runtime::UnitIdentity IdentityOf(const UnitShape& shape, const ContextSet& seen) {
+  return {.loop = shape.loop, .kind = static_cast<uint32_t>(shape.kind), .contexts = seen.data()};
+}
+
+// The type of greatest Jaccard similarity among those of the unit's loop and kind; of
+// equal ones that of the smallest threshold, then the first. Types that were hardly seen
+// are like any other. kNoIndex: there is none.
+uint32_t FindMostAlike(const Profile& profile, const std::vector<ContextSet>& of_types,
+                       const UnitShape& shape, const ContextSet& seen);
 
 }  // namespace culprit::guard

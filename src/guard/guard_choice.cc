@@ -421,11 +421,11 @@ void ChooseGuards(const GuardOptions& options, Profile& profile) {
   profile.quality = {};
   profile.guards = GuardChooser(profile, options, kBothHalves).Choose();
   const Judgement all =
-      Judge(profile, profile.guards, kBothHalves, kBothHalves, RareTypes::kAsTheRuntime);
+      Judge(profile, profile.guards, kBothHalves, kBothHalves, Inference::kOfTheRuntime);
   profile.quality.units = all.units;
   profile.quality.right = all.right;
   const std::vector<Guard> of_first = GuardChooser(profile, options, 1).Choose();
-  const Judgement held_out = Judge(profile, of_first, 1, 2, RareTypes::kAsTheRuntime);
+  const Judgement held_out = Judge(profile, of_first, 1, 2, Inference::kOfTheRuntime);
   profile.quality.held_out_units = held_out.units;
   profile.quality.held_out_right = held_out.right;
   CountAmbiguous(profile);

@@ -191,8 +191,7 @@ TEST(ChooseGuards, Figure4) {
   const auto inferred = [&](const std::string& entered) {
     UnitShape shape;
     for (const char c : entered) shape.places.push_back(static_cast<uint32_t>(c - 'A'));
-    return FindNearestType(profile, types, shape, bits.OfShape(shape), RareTypes::kLikeAnyOther)
-        .type;
+    return FindMostAlike(profile, types, shape, bits.OfShape(shape));
   };
   EXPECT_EQ(inferred("A"), 1U);  // X, Y, Z alike: the smallest threshold
   EXPECT_EQ(inferred("AB"), 1U);

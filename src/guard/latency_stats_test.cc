@@ -150,5 +150,22 @@ TEST(Thresholds, SamplesGoToTheirTypesWithoutRunDelay) {
   EXPECT_EQ(profile.iteration_threshold_ns, 8 * kMs);
 }
 
+// Most units are quick; those of another type, of which there are fewer, are not.
+TEST(Thresholds, WhatIsLikeNoTypeMayTakeTwiceTheTailOfAnyThatIsWellKnown) {
+  Profile profile;
+  profile.types.resize(3);
+  for (int i = 0; i < 2'000'000; ++i) profile.types[0].stats.Add(2 * kMs);
+  for (int i = 0; i < 99; ++i) profile.types[1].stats.Add(30 * kMs);
+  SetThresholds(profile, {});
+  EXPECT_LT(profile.types[0].threshold_ns, 4 * kMs);
+  EXPECT_EQ(profile.types[1].threshold_ns, 60 * kMs);
+  EXPECT_LT(profile.unknown_threshold_ns, 5 * kMs) << "99 units are not many";
+  profile.types[1].stats.Add(30 * kMs);
+  SetThresholds(profile, {});
+  EXPECT_EQ(profile.types[1].threshold_ns, 45 * kMs);
+  EXPECT_EQ(profile.unknown_threshold_ns, 60 * kMs);
+  EXPECT_EQ(profile.types[2].threshold_ns, 60 * kMs) << "no sample at all";
+}
+
 }  // namespace
 }  // namespace culprit::guard

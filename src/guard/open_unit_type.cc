@@ -31,11 +31,11 @@ uint32_t PlanMinSimilarityPpm(std::string_view plan) {
 
 TypeGuess GuessType(const std::vector<wire::PlanType>& types, const OpenUnit& unit,
                     uint32_t min_similarity_ppm) {
-  const runtime::TypeVerdict nearest = runtime::FindNearestType(
-      types,
-      {.loop = unit.loop, .kind = static_cast<uint32_t>(unit.kind), .contexts = unit.contexts});
+  const runtime::UnitIdentity identity = {
+      .loop = unit.loop, .kind = static_cast<uint32_t>(unit.kind), .contexts = unit.contexts};
+  const runtime::TypeVerdict nearest = runtime::FindNearestType(types, identity);
   TypeGuess guess = {.similarity_ppm = nearest.similarity_ppm};
-  if (nearest.type == wire::kUnknown || nearest.similarity_ppm < min_similarity_ppm) return guess;
+  if (!runtime::IsRecognised(types, identity, nearest, min_similarity_ppm)) return guess;
   guess.type = nearest.type;
   guess.threshold_ns = types[nearest.type].threshold_ns;
   return guess;

@@ -213,16 +213,10 @@ void AddSites(const Profile& profile, PlanTables& tables) {
 void AddTypes(const Profile& profile, const ContextBits& bits, PlanTables& tables,
               PlanFacts& facts) {
   const std::vector<ContextSet> sets = bits.OfTypes();
+  tables.types = PlanTypesOf(profile, sets);
   std::map<std::tuple<uint32_t, wire::UnitKind, ContextSet>, uint32_t> times;
   for (size_t i = 0; i < profile.types.size(); ++i) {
     const UnitType& type = profile.types[i];
-    wire::PlanType row = {};
-    row.kind = static_cast<uint32_t>(type.kind);
-    row.loop = type.loop;
-    if (IsRare(type)) row.flags |= wire::PlanType::kRare;
-    row.threshold_ns = type.threshold_ns == 0 ? profile.unknown_threshold_ns : type.threshold_ns;
-    std::copy(sets[i].begin(), sets[i].end(), row.contexts);
-    tables.types.push_back(row);
     const uint32_t before = times[{type.loop, type.kind, sets[i]}]++;
     if (before > 0) facts.confused_types += before == 1 ? 2 : 1;
   }

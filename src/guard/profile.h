@@ -137,12 +137,6 @@ struct UnitType {
   bool operator==(const UnitType&) const = default;
 };
 
-// Too seldom seen for units to be taken for it that are not much like it.
-inline bool IsRare(const UnitType& type) {
-  constexpr uint64_t kFewUnits = 5;
-  return type.units < kFewUnits;
-}
-
 // What a guarded function's entry is told by. A caller is named where several
 // call paths lead to the depth and the caller tells which it is.
 struct GuardContext {

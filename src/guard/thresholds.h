@@ -3,9 +3,10 @@
 // Thresholds from samples: the time above which a unit of a type is reported.
 // By default max(mean + 4 sigma, 1.5 * p99.99), with the maximum for p99.99 below
 // 10,000 samples and twice the maximum below 100; a type with fewer than five is
-// treated like units of no type, whose threshold is that of all samples
-// together; nothing is ever below the floor. The paper's mean + k * sigma is an
-// option: on real servers it alarms on up to a fifth of the units.
+// treated like units of no type, whose threshold is that of all samples together, or the
+// largest of a type with a hundred, each with twice the p99.99 (or maximum): what training
+// did not see need not be like what it mostly saw. Nothing is ever below the floor. The paper's
+// mean + k * sigma is an option: on real servers it alarms on up to a fifth of the units.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "guard/context_bits.h"
 #include "guard/profile.h"
 
 namespace culprit::guard {
@@ -23,9 +22,14 @@ struct Judgement {
   std::vector<Wrong> wrong;
 };
 
+// As the runtime infers types, or by likeness alone. Guards are chosen by the latter: those
+// that part types which were hardly seen from the rest are also what tells types apart when
+// units do something new besides.
+enum class Inference { kOfTheRuntime, kMostAlike };
+
 // Halves as in context_bits.h: `known` tells what contexts types have, units of
 // `judged` are tried.
 Judgement Judge(const Profile& profile, const std::vector<Guard>& guards, uint32_t known,
-                uint32_t judged, RareTypes rare = RareTypes::kLikeAnyOther);
+                uint32_t judged, Inference inference = Inference::kMostAlike);
 
 }  // namespace culprit::guard

@@ -249,7 +249,7 @@ Result<UnseenLoad> JudgeUnseenLoad(const Profile& profile, const std::vector<Gua
   const CodeMatch match(profile, code);
   const std::vector<uint32_t> own_path = OwnPaths(profile, seen, match);
   const ContextBits bits(profile, guards);
-  const std::vector<ContextSet> of_types = bits.OfTypes();
+  const std::vector<wire::PlanType> types = PlanTypesOf(profile, bits.OfTypes());
   const TypeByPaths truth(profile);
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> confusions;
   UnseenLoad result;
@@ -276,8 +276,8 @@ Result<UnseenLoad> JudgeUnseenLoad(const Profile& profile, const std::vector<Gua
       continue;
     }
     if (!own.exact) result.changed += units;
-    const NearestType nearest =
-        FindNearestType(profile, of_types, shape, entered, RareTypes::kAsTheRuntime);
+    const runtime::TypeVerdict nearest =
+        runtime::FindNearestType(types, IdentityOf(shape, entered));
     if (nearest.type == own.type) {
       result.right += units;
     } else {

@@ -24,7 +24,8 @@ TypeVerdict MostHitType(std::span<const wire::PlanType> types, const UnitIdentit
   TypeVerdict best;
   for (uint32_t i = 0; i < types.size(); ++i) {
     if (!IsCandidate(types[i], unit)) continue;
-    const TypeVerdict candidate = {i, HitSharePpm(types[i].contexts, hits, total)};
+    const uint32_t share = HitSharePpm(types[i].contexts, hits, total);
+    const TypeVerdict candidate = {.type = i, .similarity_ppm = share, .matched_ppm = share};
     if (IsNearer(types, candidate, best)) best = candidate;
   }
   return best;
@@ -46,7 +47,8 @@ TypeVerdict InferType(const PlanView& plan, const UnitIdentity& unit,
   const bool counting = plan.header().hit_counting != 0 && !hits.empty();
   TypeVerdict best =
       counting ? MostHitType(plan.types(), unit, hits) : FindNearestType(plan.types(), unit);
-  if (best.similarity_ppm < plan.header().min_similarity_ppm) best.type = wire::kUnknown;
+  if (!IsRecognised(plan.types(), unit, best, plan.header().min_similarity_ppm))
+    best.type = wire::kUnknown;
   return best;
 }
 

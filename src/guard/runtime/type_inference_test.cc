@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 namespace culprit::guard::runtime {
@@ -164,29 +165,57 @@ TEST(TypeInference, WhereAllTypesWereHardlySeenAUnitUnlikeThemIsUnknown) {
   EXPECT_EQ(Infer(plan, 0, 0, Bits({0, 1, 2})).type, wire::kUnknown);
 }
 
+// It is slow, after all: so it is recognised, but its threshold is not believed.
+TEST(TypeInference, WhatNoTypeDoesSaysNothingAboutWhichItIs) {
+  TypePlan plan;
+  plan.header().min_similarity_ppm = 500'000;
+  plan.header().unknown_ns = 5'000;
+  plan.Add(0, 0, 1'000, Bits({0, 1, 2, 3}));
+  plan.Add(0, 0, 2'000, Bits({0, 1, 4}));
+  plan.Add(0, 0, 3'000, Bits({20, 21, 22, 23}), wire::PlanType::kRare);
+  plan.Add(1, 0, 4'000, Bits({24, 25}));  // of another kind
+  const TypeVerdict verdict = Infer(plan, 0, 0, Bits({0, 1, 2, 3, 20, 21, 22, 23, 24, 25, 26, 27}));
+  EXPECT_EQ(verdict.type, 0u);
+  EXPECT_EQ(verdict.matched_ppm, 1'000'000u);
+  EXPECT_EQ(verdict.similarity_ppm, 333'333u);
+  EXPECT_EQ(ThresholdNs(plan.View(), verdict), 5'000u);
+  // It must agree the more in the others, and not only in what all of them do.
+  EXPECT_EQ(Infer(plan, 0, 0, Bits({0, 1, 20, 21, 26, 27})).type, wire::kUnknown);
+  plan.Add(0, 0, 1'000, Bits({0, 1}));
+  EXPECT_EQ(Infer(plan, 0, 0, Bits({0, 1, 20, 21, 26, 27})).type, wire::kUnknown);
+  EXPECT_EQ(Infer(plan, 0, 0, Bits({0, 1, 20})).type, 4u) << "more than half of it is known";
+  // What others do counts.
+  EXPECT_EQ(Infer(plan, 0, 0, Bits({2, 4, 26, 27})).type, wire::kUnknown);
+}
+
 // The oracle: sets of bits, fractions compared crosswise.
 uint32_t NaiveNearest(const std::vector<wire::PlanType>& types, const Contexts& unit) {
-  uint32_t best = wire::kUnknown;
-  uint64_t best_both = 0;
-  uint64_t best_either = 1;
-  for (uint32_t i = 0; i < types.size(); ++i) {
-    uint64_t both = 0;
-    uint64_t either = 0;
-    for (uint32_t bit = 0; bit < 64 * wire::kContextWords; ++bit) {
-      const bool a = (types[i].contexts[bit / 64] >> bit % 64 & 1) != 0;
-      const bool b = (unit.words[bit / 64] >> bit % 64 & 1) != 0;
-      both += a && b;
-      either += a || b;
+  std::set<uint32_t> counted;
+  std::set<uint32_t> all;
+  std::vector<std::set<uint32_t>> of_types(types.size());
+  for (uint32_t bit = 0; bit < 64 * wire::kContextWords; ++bit) {
+    const auto has = [&](const uint64_t* words) { return (words[bit / 64] >> bit % 64 & 1) != 0; };
+    if (has(unit.words)) all.insert(bit);
+    for (uint32_t i = 0; i < types.size(); ++i) {
+      if (!has(types[i].contexts)) continue;
+      of_types[i].insert(bit);
+      if (types[i].flags == 0 && has(unit.words)) counted.insert(bit);
     }
-    if (either == 0) both = either = 1;
-    if (types[i].flags == wire::PlanType::kRare && 10 * both < 9 * either) continue;
-    const uint64_t ppm = both * 1'000'000 / either;
-    const uint64_t best_ppm = best_both * 1'000'000 / best_either;
+  }
+  uint32_t best = wire::kUnknown;
+  uint64_t best_ppm = 0;
+  for (uint32_t i = 0; i < types.size(); ++i) {
+    const bool rare = types[i].flags == wire::PlanType::kRare;
+    const std::set<uint32_t>& own = rare ? all : counted;
+    std::set<uint32_t> either = own;
+    either.insert(of_types[i].begin(), of_types[i].end());
+    const uint64_t both = own.size() + of_types[i].size() - either.size();
+    const uint64_t ppm = either.empty() ? 1'000'000 : both * 1'000'000 / either.size();
+    if (rare && 10 * both < 9 * either.size()) continue;
     if (best == wire::kUnknown || ppm > best_ppm ||
         (ppm == best_ppm && types[i].threshold_ns < types[best].threshold_ns)) {
       best = i;
-      best_both = both;
-      best_either = either;
+      best_ppm = ppm;
     }
   }
   return best;
