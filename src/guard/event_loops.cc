@@ -87,10 +87,11 @@ bool Parks(const LoopCandidate& candidate, const std::set<LoopKey>& hand_overs) 
   }
   uint64_t waits = 0;
   for (const EvidenceRow* row : candidate.rows) {
-    for (const auto& [site, times] : row->second.across_in_holder) {
-      const bool gives_work = std::any_of(hand_overs.begin(), hand_overs.end(),
-                                          [&](const LoopKey& key) { return key.site == site; });
-      if (!gives_work) waits += times;
+    for (const auto& wait : row->second.across_in_holder) {
+      const bool gives_work =
+          std::any_of(hand_overs.begin(), hand_overs.end(),
+                      [&](const LoopKey& key) { return key.site == wait.first; });
+      if (!gives_work) waits += wait.second;
     }
   }
   return waits * kSeldom <= candidate.pairs;
