@@ -13,6 +13,7 @@
 // Pure; of the runtime and of culprit, which asks about units that still run.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -121,7 +122,7 @@ inline bool IsRecognised(std::span<const wire::PlanType> types, const UnitIdenti
                          const TypeVerdict& nearest, uint32_t min_similarity_ppm) {
   if (nearest.type == wire::kUnknown) return false;
   return nearest.similarity_ppm >= min_similarity_ppm ||
-         (nearest.matched_ppm >= kRecognisedPpm &&
+         (nearest.matched_ppm >= std::max(kRecognisedPpm, min_similarity_ppm) &&
           HasDistinctiveContext(types, unit, nearest.type));
 }
 
