@@ -9,7 +9,6 @@ namespace {
 constexpr size_t kMaxKeys = 256;                // distinct waits of a thread that are remembered
 constexpr size_t kMaxObjects = 256;             // of one piece of evidence
 constexpr size_t kMaxWakes = 1 << 20;           // objects that somebody wakes
-constexpr size_t kOwnFrames = 2;                // a wait of the holder itself has at most
 constexpr int64_t kBaseWithoutHolder16 = 1024;  // further out than what the loop calls
 
 // Waiting for a lock or for a child's end begins nothing.
@@ -174,8 +173,8 @@ class LoopScan::Thread {
 
   static bool IsMadeBy(const Key& wait, const Key& loop, size_t holder) {
     if (holder >= loop.frames.size()) return false;
-    const auto end =
-        wait.frames.begin() + static_cast<ptrdiff_t>(std::min(kOwnFrames, wait.frames.size()));
+    const size_t own = std::min<size_t>(wire::kParkingFrames, wait.frames.size());
+    const auto end = wait.frames.begin() + static_cast<ptrdiff_t>(own);
     return std::any_of(wait.frames.begin(), end,
                        [&](const Frame& frame) { return frame.sp16 == loop.frames[holder].sp16; });
   }

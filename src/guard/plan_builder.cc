@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "guard/context_bits.h"
+#include "guard/type_judgement.h"
 
 namespace culprit::guard {
 namespace {
@@ -120,6 +121,9 @@ std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options
   facts.guards = ChooseAffordable(
       profile, {.max_hits_per_mega_unit = MaxHits(budget_ppm, facts.unit_ns, options.hit_cost_ps),
                 .max_guards = options.max_guards});
+  facts.guards.right = Judge(profile, GuardsOf(profile, facts.guards), kBothHalves, kBothHalves,
+                             Inference::kOfTheRuntime)
+                           .right;
   facts.cost_ppm = facts.unit_cost_ppm +
                    CostPpm(facts.guards.hits_per_mega_unit, facts.unit_ns, options.hit_cost_ps);
   return GuardsOf(profile, facts.guards);

@@ -91,12 +91,11 @@ const SiteRule* FindHead(ThreadState& state, const LoadedPlan& plan, const SiteR
 }
 
 bool IsParking(ThreadState& state, const LoadedPlan& plan, uint64_t return_address, uint64_t sp) {
-  constexpr uint32_t kOwnFrames = 2;     // of a wait that the holder makes
   const uint64_t key = ~return_address;  // what FindHead remembers of it is something else
   HeadMemo& memo = MemoOf(state, key, sp);
   const bool known = IsOf(memo, plan, key, sp);
   if (known && !IsPowerOfTwo(++memo.asked)) return false;
-  const HolderSearch search(state, sp, kOwnFrames);
+  const HolderSearch search(state, sp, wire::kParkingFrames);
   if (search.Ask(state.head->holder, state.slot->base_sp) == Held::kYes) return true;
   memo = {key, sp, nullptr, 0, plan.generation, known ? memo.asked : 1};
   return false;

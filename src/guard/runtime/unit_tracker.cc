@@ -346,10 +346,10 @@ bool EnterLoop(ThreadState& state, const LoadedPlan& plan, const SiteRule& site,
     state.iteration_allowed_ticks = plan.iteration_ticks;
     state.context_words =
         static_cast<uint16_t>(std::min(header.context_bits / 64 + 1, wire::kContextWords));
-    state.foreign_site = 0;
     ClearWords(state.slot->contexts, wire::kContextWords);
     ClearWords(state.tail_contexts, wire::kContextWords);
   }
+  state.foreign_site = 0;  // for another loop it may be where threads park
   state.plan = &plan;
   state.head = &site;
   state.head_sp = sp;

@@ -108,8 +108,8 @@ struct PlanSite {
     // The loop looks for work, by a call with kTurn, and waits here only if there is none:
     // what it does between the call and the wait belongs to no unit.
     kTurns = 2,
-    // A wait for other threads that the loop's holder makes itself, or by what it calls,
-    // is like one with kHandOver, wherever in it.
+    // A wait for other threads that the loop's holder makes itself, or by what it calls
+    // (kParkingFrames), is like one with kHandOver, wherever in it.
     kParks = 4,
   };
   uint64_t return_offset;
@@ -122,6 +122,7 @@ struct PlanSite {
   uint64_t holder_offset;  // where the function begins
 };
 inline constexpr uint32_t kAnyHolder = 0xffffffff;
+inline constexpr uint32_t kParkingFrames = 2;  // from such a wait's caller to the holder, with both
 
 enum class UnitKind : uint32_t { kIteration = 0, kHandler = 1, kCommand = 2, kTail = 3 };
 
