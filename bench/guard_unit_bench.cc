@@ -71,6 +71,8 @@ class Bench {
     process.ring = &ring_;
     process.cells = cells_.data();
     process.slots = slots_.data();
+    process.ring_area.Adopt(cells_.data(), SIZE_MAX);
+    process.slots_area.Adopt(slots_.data(), SIZE_MAX);
     process.stage = Process::kMade;
     state_ = ThisThread();
     MakePlan();

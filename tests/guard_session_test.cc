@@ -48,7 +48,7 @@ TEST(GuardSession, AProgramThatThePlanDoesNotNameIsLeftAlone) {
 
 TEST(GuardSession, AFullDiskLosesRecordsAndNothingElse) {
   if (geteuid() != 0) GTEST_SKIP() << "mounting a small disk needs root";
-  for (const char* size : {"size=64k", "size=3m"}) {
+  for (const char* size : {"size=64k", "size=200k", "size=3m"}) {
     const TestFolder folder;
     ASSERT_EQ(mount("tmpfs", folder.path().c_str(), "tmpfs", 0, size), 0);
     {

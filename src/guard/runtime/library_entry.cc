@@ -10,6 +10,7 @@
 
 namespace {
 
+using culprit::guard::runtime::EndSessionAtExit;
 using culprit::guard::runtime::StartSession;
 using culprit::guard::runtime::StopSession;
 
@@ -18,7 +19,7 @@ __attribute__((constructor)) void StartFromEnvironment() {
   if (folder != nullptr) StartSession(folder);
 }
 
-__attribute__((destructor)) void StopAtExit() { StopSession(); }
+__attribute__((destructor)) void StopAtExit() { EndSessionAtExit(); }
 
 }  // namespace
 

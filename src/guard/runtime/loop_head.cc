@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/runtime/loop_head.h"
 
+#include <algorithm>
+
 #include "guard/runtime/unwinder.h"
 #include "guard/runtime/violation_report.h"
 #include "guard/runtime/wait_frame.h"
@@ -10,14 +12,19 @@ namespace {
 
 enum class Held { kNo, kNotKnown, kYes };
 
-// The frames of the thread outside of the call, by their stack pointers at entry.
+// The frames of the thread outside of the call, by their stack pointers at entry, as far out
+// as the outermost base that is to be asked for.
 class HolderSearch {
  public:
-  HolderSearch(ThreadState& state, uint64_t sp, uint32_t max = wire::kMaxFrames) : max_(max) {
+  HolderSearch(ThreadState& state, uint64_t sp, uint64_t outermost_base,
+               uint32_t max = wire::kMaxFrames)
+      : max_(max) {
     const AddressRange& stack = StackOf(state, sp);
     Registers registers = {};
     if (!FindCaller(sp + kCfaAboveEntry, stack, registers)) return;
-    count_ = Unwind(registers, stack, true, frames_, max);
+    // Entries are told apart by sixteen bytes.
+    const uint64_t last_cfa = outermost_base + kCfaAboveEntry + 15;
+    count_ = Unwind(registers, stack, true, frames_, max, last_cfa);
   }
 
   Held Ask(uint64_t holder, uint64_t base_sp) const {
@@ -54,6 +61,14 @@ const SiteRule* Choose(const HolderSearch& search, const LoadedPlan& plan, const
   return best;
 }
 
+uint64_t OutermostBase(const LoadedPlan& plan, const SiteRule& first, uint64_t sp) {
+  uint64_t base = 0;
+  for (const SiteRule* site = &first; site != nullptr; site = NextSite(plan, *site)) {
+    base = std::max(base, BaseOf(*site, sp));
+  }
+  return base;
+}
+
 bool IsPowerOfTwo(uint32_t number) { return (number & (number - 1)) == 0; }
 
 HeadMemo& MemoOf(ThreadState& state, uint64_t return_address, uint64_t sp) {
@@ -79,7 +94,7 @@ const SiteRule* FindHead(ThreadState& state, const LoadedPlan& plan, const SiteR
     if (memo.head != nullptr && BaseOf(*memo.head, sp) >= current) return memo.head;
     if (memo.head != nullptr && memo.nested_in == current) return nullptr;
   }
-  const HolderSearch search(state, sp);
+  const HolderSearch search(state, sp, std::max(current, OutermostBase(plan, site, sp)));
   const SiteRule* head = Choose(search, plan, site, sp);
   const uint32_t asked = known ? memo.asked : 1;
   memo = {site.return_address, sp, head, 0, plan.generation, asked};
@@ -95,7 +110,7 @@ bool IsParking(ThreadState& state, const LoadedPlan& plan, uint64_t return_addre
   HeadMemo& memo = MemoOf(state, key, sp);
   const bool known = IsOf(memo, plan, key, sp);
   if (known && !IsPowerOfTwo(++memo.asked)) return false;
-  const HolderSearch search(state, sp, wire::kParkingFrames);
+  const HolderSearch search(state, sp, state.slot->base_sp, wire::kParkingFrames);
   if (search.Ask(state.head->holder, state.slot->base_sp) == Held::kYes) return true;
   memo = {key, sp, nullptr, 0, plan.generation, known ? memo.asked : 1};
   return false;

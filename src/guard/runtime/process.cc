@@ -18,6 +18,9 @@ namespace {
 constexpr size_t kProcessBytes = 4096;
 constexpr size_t kSlotsBytes = wire::kSlotsOffset + wire::kMaxThreads * sizeof(wire::UnitSlot);
 constexpr size_t kRingBytes = wire::kRingOffset + size_t{wire::kRingCells} * wire::kCellBytes;
+// What a process of few threads needs that is not long there.
+constexpr size_t kFrontOfSlots = 16 << 10;
+constexpr size_t kFrontOfRing = 32 << 10;
 static_assert(sizeof(Process) <= kProcessBytes);
 
 uint8_t* g_memory = nullptr;
@@ -26,22 +29,21 @@ PatchCounters g_counters;
 
 bool MakeFiles(Process& process) {
   const auto pid = static_cast<uint32_t>(RawGetPid());
-  void* slots = CreateShared(FileName("slots.").Add(pid).text(), kSlotsBytes);
-  if (slots == nullptr) return false;
-  void* ring = CreateShared(FileName("ring.").Add(pid).text(), kRingBytes);
-  if (ring == nullptr) {
-    RawUnmap(slots, kSlotsBytes);
+  if (!process.slots_area.Create("slots.", pid, kSlotsBytes, kFrontOfSlots)) return false;
+  if (!process.ring_area.Create("ring.", pid, kRingBytes, kFrontOfRing)) {
+    process.slots_area.Unmap();
     return false;
   }
-  process.ring = static_cast<wire::RingHeader*>(ring);
-  process.cells = reinterpret_cast<wire::Cell*>(static_cast<uint8_t*>(ring) + wire::kRingOffset);
+  uint8_t* const slots = process.slots_area.memory();
+  uint8_t* const ring = process.ring_area.memory();
+  process.ring = reinterpret_cast<wire::RingHeader*>(ring);
+  process.cells = reinterpret_cast<wire::Cell*>(ring + wire::kRingOffset);
   process.ring->version = wire::kWireVersion;
   process.ring->cells = wire::kRingCells;
   __atomic_store_n(&process.ring->magic, wire::Magic("CGRING01"), __ATOMIC_RELEASE);
 
-  process.header = static_cast<wire::SlotsHeader*>(slots);
-  process.slots =
-      reinterpret_cast<wire::UnitSlot*>(static_cast<uint8_t*>(slots) + wire::kSlotsOffset);
+  process.header = reinterpret_cast<wire::SlotsHeader*>(slots);
+  process.slots = reinterpret_cast<wire::UnitSlot*>(slots + wire::kSlotsOffset);
   process.parent_pid = ParentPid();
   process.pid = pid;
   process.header->version = wire::kWireVersion;
@@ -95,6 +97,13 @@ bool EnsureProcess() {
   return made;
 }
 
+void ReserveFiles() {
+  Process& process = ThisProcess();
+  if (process.stage.load(std::memory_order_acquire) != Process::kMade) return;
+  process.slots_area.ReachAll();
+  process.ring_area.ReachAll();
+}
+
 void ForgetProcessFiles() {
   ForEachThread([](ThreadState& state) {
     state.slot = nullptr;
@@ -137,8 +146,11 @@ void WipeAfterFork() {
 bool EnsureSlot(ThreadState& state) {
   if (state.slot != nullptr) return true;
   if (!EnsureProcess()) return false;
-  wire::UnitSlot* slot = ThisProcess().slots + state.index;
-  std::atomic<uint32_t>& used = ThisProcess().header->slots;
+  Process& process = ThisProcess();
+  const size_t end = wire::kSlotsOffset + (state.index + size_t{1}) * sizeof(wire::UnitSlot);
+  if (!process.slots_area.Reach(end)) return false;
+  wire::UnitSlot* slot = process.slots + state.index;
+  std::atomic<uint32_t>& used = process.header->slots;
   for (uint32_t seen = used.load(); seen <= state.index;) {
     if (used.compare_exchange_weak(seen, state.index + 1)) break;
   }

@@ -13,6 +13,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "guard/runtime/ring.h"
+#include "guard/runtime/shared_area.h"
 #include "guard/runtime/thread_state.h"
 #include "guard/runtime/wire.h"
 
@@ -28,6 +30,8 @@ struct Process {
   wire::UnitSlot* slots;
   wire::RingHeader* ring;
   wire::Cell* cells;
+  SharedArea slots_area;  // that header and slots lie in...
+  SharedArea ring_area;   // ...and ring and cells
   std::atomic<uint64_t> log_bytes;
   std::atomic<uint64_t> report_credit_ns;  // token bucket: see violation_report.h
 };
@@ -43,6 +47,19 @@ uint32_t ParentPid();
 // True: the shared files are there. False: they cannot be had, or another thread
 // is just making them.
 bool EnsureProcess();
+
+// False: the ring is full, or cannot be had. For `fill` see ring.h.
+template <class Fill>
+bool WriteToRing(Fill fill) {
+  Process& process = ThisProcess();
+  const auto reach = [&process](uint64_t cell) {
+    return process.ring_area.Reach(wire::kRingOffset + (cell + 1) * wire::kCellBytes);
+  };
+  return WriteRecord(*process.ring, process.cells, reach, fill);
+}
+
+// Before no more system calls may be made: what this process will need of the files.
+void ReserveFiles();
 
 // A new session begins: the files of the last one are let go.
 void ForgetProcessFiles();

@@ -31,10 +31,17 @@ uint64_t g_syscall;
 #define CULPRIT_LOG_PLACE() \
   LogCallPlace(CULPRIT_ENTRY_SP(), reinterpret_cast<uint64_t>(__builtin_return_address(0)))
 
-void AfterFork(int child) {
+// What is known of the thread's stack, which is the child's too.
+AddressRange StackBeforeFork() {
+  const ThreadState* state = KnownThread();
+  return state == nullptr ? AddressRange{} : state->stack;
+}
+
+void AfterFork(int child, const AddressRange& stack) {
   if (child == 0) {
     ForgetThreadAfterFork();
     WipeAfterFork();
+    ExpectStack(stack);
     return;
   }
   const LoadedPlan* plan = CurrentPlan();
@@ -49,14 +56,16 @@ void AfterFork(int child) {
 int ForkDetour() {
   CULPRIT_LOG_PLACE();
   LookBeforeProcessesOrThreads();
+  const AddressRange stack = StackBeforeFork();
   const int child = OriginalAs<int (*)()>(g_fork)();
-  if (g_underscore_fork == 0) AfterFork(child);
+  if (g_underscore_fork == 0) AfterFork(child, stack);
   return child;
 }
 
 int UnderscoreForkDetour() {
+  const AddressRange stack = StackBeforeFork();
   const int child = OriginalAs<int (*)()>(g_underscore_fork)();
-  AfterFork(child);
+  AfterFork(child, stack);
   return child;
 }
 

@@ -8,11 +8,13 @@
 
 namespace culprit::guard::runtime {
 
-// False: the ring is full. `fill` writes the cell's kind, count and contents.
-template <class Fill>
-bool WriteRecord(wire::RingHeader& ring, wire::Cell* cells, Fill fill) {
+// False: the ring is full, or `reach` says that the cell of a number cannot be had. `fill`
+// writes the cell's kind, count and contents.
+template <class Reach, class Fill>
+bool WriteRecord(wire::RingHeader& ring, wire::Cell* cells, Reach reach, Fill fill) {
   uint64_t number = ring.head.load(std::memory_order_relaxed);
   for (;;) {
+    if (!reach(number % wire::kRingCells)) return false;
     wire::Cell& cell = cells[number % wire::kRingCells];
     const uint64_t turn = 2 * (number / wire::kRingCells);
     const uint64_t found = cell.turn.load(std::memory_order_acquire);

@@ -14,8 +14,11 @@ struct Ring {
   wire::RingHeader header = {};
   std::unique_ptr<wire::Cell[]> cells = std::make_unique<wire::Cell[]>(wire::kRingCells);
 
+  uint64_t there = wire::kRingCells;
+
   bool Write(uint64_t value) {
-    return WriteRecord(header, cells.get(), [&](wire::Cell& cell) {
+    const auto reach = [this](uint64_t cell) { return cell < there; };
+    return WriteRecord(header, cells.get(), reach, [&](wire::Cell& cell) {
       cell.kind = static_cast<uint32_t>(wire::RecordKind::kSamples);
       cell.count = 1;
       cell.samples[0].wall_ns = value;
@@ -33,6 +36,22 @@ struct Ring {
     return true;
   }
 };
+
+TEST(Ring, WritesNoCellThatCannotBeHad) {
+  Ring ring;
+  ring.there = 2;
+  EXPECT_TRUE(ring.Write(1));
+  EXPECT_TRUE(ring.Write(2));
+  EXPECT_FALSE(ring.Write(3));
+  EXPECT_EQ(ring.header.head.load(), 2u);
+  ring.there = wire::kRingCells;
+  EXPECT_TRUE(ring.Write(3));
+  uint64_t value = 0;
+  for (const uint64_t expected : {1, 2, 3}) {
+    ASSERT_TRUE(ring.Read(value));
+    EXPECT_EQ(value, expected);
+  }
+}
 
 TEST(Ring, GivesUpWhenFullAndGoesOnWhenRead) {
   Ring ring;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "guard/runtime/process.h"
-#include "guard/runtime/ring.h"
 #include "guard/runtime/unit_clock.h"
 
 namespace culprit::guard::runtime {
@@ -30,7 +29,7 @@ void FlushSamples(ThreadState& state) {
   state.sample_count = 0;
   Process& process = ThisProcess();
   if (count == 0 || process.stage.load(std::memory_order_acquire) != Process::kMade) return;
-  const bool written = WriteRecord(*process.ring, process.cells, [&](wire::Cell& cell) {
+  const bool written = WriteToRing([&](wire::Cell& cell) {
     cell.kind = static_cast<uint32_t>(wire::RecordKind::kSamples);
     cell.count = count;
     std::copy(state.samples, state.samples + count, cell.samples);

@@ -8,7 +8,6 @@
 #include "guard/runtime/known_modules.h"
 #include "guard/runtime/module_changes.h"
 #include "guard/runtime/process.h"
-#include "guard/runtime/ring.h"
 #include "guard/runtime/sample_batch.h"
 #include "guard/runtime/session_files.h"
 #include "guard/runtime/thread_times.h"
@@ -51,7 +50,7 @@ class SessionLock {
 void Tell(wire::RecordKind kind) {
   Process& process = ThisProcess();
   if (process.stage.load(std::memory_order_acquire) != Process::kMade) return;
-  WriteRecord(*process.ring, process.cells, [kind](wire::Cell& cell) {
+  WriteToRing([kind](wire::Cell& cell) {
     cell.kind = static_cast<uint32_t>(kind);
     cell.count = 0;
   });
@@ -102,22 +101,32 @@ bool PutInForce(const LoadedPlan& plan) {
   return patched && detours > 0;
 }
 
-void RemoveAll() {
-  if (IsTraining()) EndAllLogs();
-  StopTraining();
-  g_plan.store(nullptr);
-  RefreshModules();
-  RemoveEverything();
-  ForgetDetours();
-  Process& process = ThisProcess();
+// What threads have not told yet is told; no unit runs on.
+void EndUnits() {
   ForEachThread([](ThreadState& state) {
     PublishUnits(state);
     FlushSamples(state);
     if (state.slot != nullptr) state.slot->begin_ticks = 0;
   });
+  Process& process = ThisProcess();
   if (process.stage.load(std::memory_order_acquire) == Process::kMade) {
     process.header->ended.store(1);
   }
+}
+
+// From here on what is still patched leads to nothing.
+void EndPlan() {
+  if (IsTraining()) EndAllLogs();
+  StopTraining();
+  g_plan.store(nullptr);
+}
+
+void RemoveAll() {
+  EndPlan();
+  RefreshModules();
+  RemoveEverything();
+  ForgetDetours();
+  EndUnits();
 }
 
 // The session that is in force is over, and no thread has come by to see it.
@@ -246,8 +255,20 @@ void StopSession() {
   if (lock.held()) RemoveAll();
 }
 
+// A forked child's code is a copy that goes with it: to restore it would cost
+// every connection of some servers half a millisecond.
+void EndSessionAtExit() {
+  if (!g_started || g_plan.load() == nullptr || AreSystemCallsSealed()) return;
+  const SessionLock lock;
+  if (!lock.held()) return;
+  if (ParentPid() == 0) return RemoveAll();
+  EndPlan();
+  EndUnits();
+}
+
 void SealSession() {
   if (g_started && !AreSystemCallsSealed()) {
+    ReserveFiles();
     if (IsTraining()) EndAllLogs();
     StopTraining();
   }

@@ -35,6 +35,8 @@ SessionFailure StartSession(const char* folder);
 
 // Restores every byte; logs are written out. Threads may go on.
 void StopSession();
+// The same when the process ends; one that was forked from a guarded one leaves its code as it is.
+void EndSessionAtExit();
 
 extern std::atomic<const LoadedPlan*> g_plan;
 

@@ -36,10 +36,8 @@ int FolderFd() {
   return g_folder.held() ? g_folder.fd() : -1;
 }
 
-bool Allocate(int fd, size_t bytes) {
-  const long made = RawSyscall(SYS_fallocate, fd, 0, 0, static_cast<long>(bytes));
-  if (made == 0) return true;
-  if (made != -EOPNOTSUPP) return false;
+// For file systems that cannot allocate without writing.
+bool FillWithZeros(int fd, size_t bytes) {
   static const uint8_t zeros[4096] = {};
   for (size_t done = 0; done < bytes;) {
     const size_t part = bytes - done < sizeof(zeros) ? bytes - done : sizeof(zeros);
@@ -48,6 +46,19 @@ bool Allocate(int fd, size_t bytes) {
     done += static_cast<size_t>(wrote);
   }
   return true;
+}
+
+long Allocate(int fd, size_t bytes) {
+  return RawSyscall(SYS_fallocate, fd, 0, 0, static_cast<long>(bytes));
+}
+
+// How much of a new file was allocated; 0: there is no room.
+size_t MakeRoom(int fd, size_t bytes, size_t front) {
+  const long made = Allocate(fd, front);
+  if (made == -EOPNOTSUPP) return FillWithZeros(fd, bytes) ? bytes : 0;
+  if (made != 0) return 0;
+  const bool sized = RawSyscall(SYS_ftruncate, fd, static_cast<long>(bytes)) == 0;
+  return sized ? front : 0;
 }
 
 }  // namespace
@@ -118,19 +129,28 @@ void RemoveSessionFile(const char* name) {
   if (folder >= 0) RawSyscall(SYS_unlinkat, folder, Word(name), 0);
 }
 
-void* CreateShared(const char* name, size_t bytes) {
+SharedMemory CreateShared(const char* name, size_t bytes, size_t front) {
   const int folder = FolderFd();
-  if (folder < 0) return nullptr;
+  if (folder < 0) return {};
   RawSyscall(SYS_unlinkat, folder, Word(name), 0);
   HeldFile file;
-  if (!file.Open(folder, name, O_RDWR | O_CREAT | O_EXCL, 0600)) return nullptr;
-  void* memory = nullptr;
-  if (Allocate(file.fd(), bytes)) {
-    memory = RawMap(bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd());
+  if (!file.Open(folder, name, O_RDWR | O_CREAT | O_EXCL, 0600)) return {};
+  SharedMemory made;
+  made.allocated = MakeRoom(file.fd(), bytes, front);
+  if (made.allocated != 0) {
+    made.memory = RawMap(bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd());
   }
-  if (memory == nullptr) RawSyscall(SYS_unlinkat, folder, Word(name), 0);
+  if (made.memory == nullptr) RawSyscall(SYS_unlinkat, folder, Word(name), 0);
   file.Close();
-  return memory;
+  return made;
+}
+
+bool AllocateShared(const char* name, size_t bytes) {
+  HeldFile file;
+  if (!OpenSessionFile(name, O_RDWR, file)) return false;
+  const bool allocated = Allocate(file.fd(), bytes) == 0;
+  file.Close();
+  return allocated;
 }
 
 const void* MapForReading(const char* name, size_t bytes) {

@@ -52,10 +52,15 @@ bool OpenSessionFile(const char* name, int flags, HeldFile& file);
 
 void RemoveSessionFile(const char* name);
 
-// A new file of so many bytes, zero, all of them allocated (writing to it cannot
-// raise a signal), mapped for writing. One of the same name is replaced. nullptr:
-// no room.
-void* CreateShared(const char* name, size_t bytes);
+struct SharedMemory {
+  void* memory = nullptr;
+  size_t allocated = 0;  // writing to these cannot raise a signal
+};
+// A new file of so many bytes, zero, mapped for writing, at least the first `front` of them
+// allocated. One of the same name is replaced. Null: no room.
+SharedMemory CreateShared(const char* name, size_t bytes, size_t front);
+// Of a file that was created so and not allocated as a whole: false if there is no room.
+bool AllocateShared(const char* name, size_t bytes);
 
 // Maps a file that is at least so long. nullptr: it is not.
 const void* MapForReading(const char* name, size_t bytes);

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,25 +12,10 @@
 #include <fstream>
 #include <string>
 
+#include "guard/runtime/test_folder.h"
+
 namespace culprit::guard::runtime {
 namespace {
-
-// The runtime's tests link nothing but the runtime.
-class Folder {
- public:
-  Folder() {
-    char pattern[] = "/tmp/culprit-test-XXXXXX";
-    path_ = mkdtemp(pattern);
-  }
-  ~Folder() {
-    std::error_code code;
-    std::filesystem::remove_all(path_, code);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 TEST(SessionFiles, NamesAreMadeOfTextAndNumbers) {
   EXPECT_STREQ(FileName("log.").Add(uint64_t{12}).Add(".").Add(uint64_t{0}).text(), "log.12.0");
@@ -39,7 +23,7 @@ TEST(SessionFiles, NamesAreMadeOfTextAndNumbers) {
 }
 
 TEST(SessionFiles, DescriptorsAreHighAndClosedByExec) {
-  const Folder folder;
+  const TestFolder folder;
   ASSERT_TRUE(OpenSessionFolder(folder.path().c_str()));
   HeldFile file;
   ASSERT_TRUE(OpenSessionFile("a", O_WRONLY | O_CREAT, file));
@@ -52,7 +36,7 @@ TEST(SessionFiles, DescriptorsAreHighAndClosedByExec) {
 }
 
 TEST(SessionFiles, ADescriptorThatTheProgramTookOverIsNotOurs) {
-  const Folder folder;
+  const TestFolder folder;
   ASSERT_TRUE(OpenSessionFolder(folder.path().c_str()));
   HeldFile file;
   ASSERT_TRUE(OpenSessionFile("a", O_WRONLY | O_CREAT, file));
@@ -68,7 +52,7 @@ TEST(SessionFiles, ADescriptorThatTheProgramTookOverIsNotOurs) {
 }
 
 TEST(SessionFiles, TheFolderIsFoundAgainWhenAllDescriptorsWereClosed) {
-  const Folder folder;
+  const TestFolder folder;
   ASSERT_TRUE(OpenSessionFolder(folder.path().c_str()));
   for (int fd = 500; fd < 700; ++fd) close(fd);
   HeldFile file;
@@ -78,9 +62,11 @@ TEST(SessionFiles, TheFolderIsFoundAgainWhenAllDescriptorsWereClosed) {
 }
 
 TEST(SessionFiles, SharedMemoryIsTheFilesContents) {
-  const Folder folder;
+  const TestFolder folder;
   ASSERT_TRUE(OpenSessionFolder(folder.path().c_str()));
-  auto* memory = static_cast<char*>(CreateShared("shared", 10'000));
+  const SharedMemory shared = CreateShared("shared", 10'000, 10'000);
+  EXPECT_EQ(shared.allocated, 10'000u);
+  auto* memory = static_cast<char*>(shared.memory);
   ASSERT_NE(memory, nullptr);
   EXPECT_EQ(memory[9'999], 0);
   std::memcpy(memory, "culprit", 8);
@@ -88,12 +74,12 @@ TEST(SessionFiles, SharedMemoryIsTheFilesContents) {
   std::getline(std::ifstream(folder.path() + "/shared"), read, '\0');
   EXPECT_EQ(read, "culprit");
   // Another one of that name is a new file: the old mapping stays as it was.
-  ASSERT_NE(CreateShared("shared", 4'096), nullptr);
+  ASSERT_NE(CreateShared("shared", 4'096, 4'096).memory, nullptr);
   EXPECT_STREQ(memory, "culprit");
 }
 
 TEST(SessionFiles, FilesThatAreTooShortOrTooLongAreNotRead) {
-  const Folder folder;
+  const TestFolder folder;
   ASSERT_TRUE(OpenSessionFolder(folder.path().c_str()));
   std::ofstream(folder.path() + "/c") << "0123456789";
   size_t bytes = 0;

@@ -20,6 +20,7 @@ constexpr pthread_key_t kFirstCostlyKey = 32;
 
 pthread_key_t g_key = 0;
 bool g_has_key = false;
+AddressRange g_expected_stack;
 
 void OnThreadEnd(void* value) {
   ThreadState* state = KnownThread();
@@ -87,6 +88,7 @@ ThreadState* ThisThread() {
   if (state == nullptr) return nullptr;
   state->owner = &t_state;
   state->cursor = &t_log;
+  state->stack = g_expected_stack;  // who is not on it will notice
   if (g_has_key) {
     state->odd.in_runtime = true;
     pthread_setspecific(g_key, state);
@@ -100,6 +102,8 @@ void ForgetThreadAfterFork() {
   t_log = {};
   t_unit = nullptr;
 }
+
+void ExpectStack(const AddressRange& stack) { g_expected_stack = stack; }
 
 void ReleaseThread(ThreadState& state) {
   const bool own = state.owner == &t_state;

@@ -191,6 +191,9 @@ inline ThreadState* KnownThread() {
 
 // In a forked child, before it does anything.
 void ForgetThreadAfterFork();
+// Then, if the parent knew it: the stack that its one thread has. (Looked up, it costs
+// the reading of /proc/self/maps.)
+void ExpectStack(const AddressRange& stack);
 
 // Gives back a state whose thread is gone, this one or another.
 void ReleaseThread(ThreadState& state);

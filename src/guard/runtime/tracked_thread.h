@@ -27,6 +27,7 @@ class TrackedThread : public testing::Test {
     process.header = &header_;
     process.ring = &ring_;
     process.cells = cells_.data();
+    process.ring_area.Adopt(cells_.data(), SIZE_MAX);
     process.report_credit_ns = 0;
     process.stage = Process::kMade;
     control_.collector_beat_ns = MonotonicNs() + kBeatAheadNs;

@@ -182,7 +182,7 @@ bool StepToCaller(Registers& registers, const AddressRange& stack, bool is_retur
 }
 
 uint32_t Unwind(const Registers& start, const AddressRange& stack, bool first_is_return,
-                StackFrame* frames, uint32_t max) {
+                StackFrame* frames, uint32_t max, uint64_t last_cfa) {
   Registers registers = start;
   bool is_return = first_is_return;
   uint32_t count = 0;
@@ -195,7 +195,7 @@ uint32_t Unwind(const Registers& start, const AddressRange& stack, bool first_is
     const bool goes_on = StepToCaller(registers, stack, is_return, step);
     frame.cfa = step.cfa;
     frame.function = step.function;
-    if (!goes_on) break;
+    if (!goes_on || step.cfa > last_cfa) break;
     is_return = !step.was_signal;
   }
   return count;

@@ -34,10 +34,10 @@ struct FrameStep {
 // `is_return`: pc is a return address.
 bool StepToCaller(Registers& registers, const AddressRange& stack, bool is_return, FrameStep& step);
 
-// Frames from `registers` outwards, at most `max`. `first_is_return`: its pc is a
-// return address.
+// Frames from `registers` outwards, at most `max`, and none outside of the first whose CFA is
+// above `last_cfa`. `first_is_return`: its pc is a return address.
 uint32_t Unwind(const Registers& registers, const AddressRange& stack, bool first_is_return,
-                StackFrame* frames, uint32_t max);
+                StackFrame* frames, uint32_t max, uint64_t last_cfa = UINT64_MAX);
 
 // Steps outwards from this function over the runtime's own frames to the caller
 // of the one whose CFA is `cfa`: where a detoured call was made. False: lost.

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "guard/runtime/process.h"
-#include "guard/runtime/ring.h"
 #include "guard/runtime/thread_times.h"
 #include "guard/runtime/unit_clock.h"
 #include "guard/runtime/unwinder.h"
@@ -63,7 +62,7 @@ bool WriteViolation(ThreadState& state, wire::Violation& violation) {
   Process& process = ThisProcess();
   violation.tid = state.tid.load(std::memory_order_relaxed);
   violation.told_ns = MonotonicNs();
-  const bool written = WriteRecord(*process.ring, process.cells, [&](wire::Cell& cell) {
+  const bool written = WriteToRing([&](wire::Cell& cell) {
     cell.kind = static_cast<uint32_t>(wire::RecordKind::kViolation);
     cell.count = 0;
     cell.violation = violation;
