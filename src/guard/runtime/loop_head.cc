@@ -72,7 +72,8 @@ uint64_t OutermostBase(const LoadedPlan& plan, const SiteRule& first, uint64_t s
 bool IsPowerOfTwo(uint32_t number) { return (number & (number - 1)) == 0; }
 
 HeadMemo& MemoOf(ThreadState& state, uint64_t return_address, uint64_t sp) {
-  return state.heads[(return_address >> 2 ^ sp >> 4) % kHeadMemos];
+  const uint64_t hash = (return_address ^ sp >> 4) * 0x9e3779b97f4a7c15;
+  return state.heads[hash >> 32 & (kHeadMemos - 1)];
 }
 
 bool IsOf(const HeadMemo& memo, const LoadedPlan& plan, uint64_t return_address, uint64_t sp) {

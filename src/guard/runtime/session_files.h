@@ -3,7 +3,7 @@
 // The session folder as the target sees it. Everything is opened close-on-exec
 // and moved to a high number, so that programs which count, list or choose their
 // descriptors notice nothing. A program may close what it did not open (daemons
-// close everything): a HeldFile is used only while its descriptor still is the
+// close everything): a HeldFile is written to only while its descriptor still is the
 // file that was opened, and never after.
 //
 // OpenSessionFolder once; the rest from any thread, also in forked children. No

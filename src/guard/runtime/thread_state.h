@@ -51,7 +51,7 @@ struct HeadMemo {
   uint32_t generation;   // of the plan; 0: empty
   uint32_t asked;        // how often, while there is no head
 };
-inline constexpr uint32_t kHeadMemos = 16;
+inline constexpr uint32_t kHeadMemos = 64;  // a power of two
 
 // Run delay and CPU time of a thread so far.
 struct ThreadTimes {
@@ -147,7 +147,8 @@ struct alignas(64) ThreadState {
   ThreadTimes at_iteration_begin;
   ThreadTimes at_end;  // the last reading
   HeldFile schedstat;
-  uint64_t published_units;  // of slot->units, in the process's counter
+  uint32_t readings_unasked;  // since it was last asked whether that is ours
+  uint64_t published_units;   // of slot->units, in the process's counter
   uint64_t samples_flushed_ticks;
   wire::Sample samples[kSamplesACell];
   uint32_t context_hits[64 * wire::kContextWords];  // of the unit, for the paper's counting

@@ -20,8 +20,8 @@ namespace {
 using wire::UnitKind;
 
 // Thread times are read when iterations took so much CPU time since the last time:
-// a reading costs some 1.5 us, so less than 0.1 % of it...
-constexpr uint64_t kUnreadNs = 2'000'000;
+// a reading costs some 1.5 us, 4 us where nothing of it is in the caches, so 0.1 % of it...
+constexpr uint64_t kUnreadNs = 4'000'000;
 // ...of which so much more may be wall time, while units wait or have no CPU...
 constexpr uint64_t kMaxStretch = 16;
 constexpr uint64_t kCalibrateTimesNs = 100'000;  // ...and when they are so old while calibrating
@@ -193,6 +193,12 @@ UnitTime TimeOf(ThreadState& state, uint64_t wall_ns) {
                                                 : TimeSince(state, state.at_begin, wall_ns);
 }
 
+// Whether it is to be known how much of a unit's time was its own: where it may be too slow,
+// and where it is a sample, unless it was too short to have waited for a CPU.
+bool AreTimesWanted(uint64_t wall_ns, uint64_t threshold_ns, uint32_t events, bool sampled) {
+  return wall_ns > threshold_ns || (sampled && wall_ns / events > kShortNs);
+}
+
 void EndUnit(ThreadState& state, const LoadedPlan& plan, const EndedUnit& unit,
              const ReportPlace& place) {
   wire::UnitSlot& slot = *state.slot;
@@ -203,15 +209,14 @@ void EndUnit(ThreadState& state, const LoadedPlan& plan, const EndedUnit& unit,
   if (!suspicious && !sampled && !unit.told) return;
   const TypeVerdict verdict = InferTypeCached(plan, IdentityOf(slot), state);
   const uint64_t wall_ns = NsOfTicks(unit.ticks);
+  const uint64_t threshold_ns = TimesOrMax(ThresholdNs(plan.view, verdict), events);
   UnitTime time = {.wall_ns = wall_ns};
-  if (suspicious || unit.told ||
-      (plan.mode == wire::Mode::kCalibrate && wall_ns / events > kShortNs)) {
+  if (unit.told || AreTimesWanted(wall_ns, threshold_ns, events, sampled)) {
     time = TimeOf(state, wall_ns);
     // A unit that looks slow was perhaps only without a CPU, and so may the next be.
     if (plan.mode == wire::Mode::kGuard) AdoptTimes(state, state.at_end);
   }
   if (sampled) MakeSample(state, verdict, PerEvent(time, events), unit.begin_ns);
-  const uint64_t threshold_ns = TimesOrMax(ThresholdNs(plan.view, verdict), events);
   const bool slow = time.Own() > threshold_ns;
   if (!slow && !unit.told) return;
   if (slow) state.iteration_reported = true;

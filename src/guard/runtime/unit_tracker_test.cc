@@ -162,6 +162,24 @@ TEST_F(UnitTracker, TheTimesReadAtTheEndOfASlowUnitAreWhereTheNextBegins) {
   End();
 }
 
+TEST_F(UnitTracker, OnlyWhatIsLongForItsOwnTypeIsLookedAt) {
+  AddType(wire::UnitKind::kIteration, kMs, Bits({0, 1}));
+  AddType(wire::UnitKind::kIteration, kHourNs, Bits({2, 3}));
+  MakePlan();
+  Begin(1);
+  slot_.contexts[0] = Bits({2, 3});
+  usleep(5'000);  // long for the other type
+  End();
+  EXPECT_EQ(state_->at_end.read_ticks, 0u);
+  Begin(1);
+  slot_.contexts[0] = Bits({0, 1});
+  usleep(5'000);
+  End();
+  EXPECT_NE(state_->at_end.read_ticks, 0u);
+  ASSERT_EQ(Records(wire::RecordKind::kViolation).size(), 1u);
+  EXPECT_EQ(Violation(0).type, 0u);
+}
+
 TEST_F(UnitTracker, HitsThatAreOnlyMarkedAreCountedByTheSamples) {
   constexpr uint32_t kEvery = 10;
   AddType(wire::UnitKind::kIteration, kHourNs, Bits({1, 2, 3}));
