@@ -5,14 +5,14 @@
 //
 //   guard_types trace FOLDER SECONDS -- COMMAND...   full tracing; the logs stay
 //   guard_types learn FOLDER PROFILE                 a profile of these logs
-//   guard_types judge PROFILE FOLDER [HITS]          its guards on other logs, those that
-//                                                    a budget of HITS a unit pays for
+//   guard_types judge PROFILE FOLDER [HITS]          its guards on other logs: all, those of
+//                                                    so many hits a unit, or ("budget")
+//                                                    those that a plan takes by default
 #include <signal.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -87,13 +87,22 @@ int LearnFrom(const std::string& folder, const std::string& path) {
   return 0;
 }
 
-int JudgeOn(const std::string& path, const std::string& folder, double hits_per_unit) {
+AffordableGuards GuardsFor(const Profile& profile, const std::string& hits) {
+  if (hits == "budget") {
+    PlanFacts facts;
+    BuildPlan(profile, wire::Mode::kGuard, {}, &facts);
+    return facts.guards;
+  }
+  const double per_unit = hits.empty() ? 1e9 : std::min(std::atof(hits.c_str()), 1e9);
+  return ChooseAffordable(profile,
+                          {.max_hits_per_mega_unit = static_cast<uint64_t>(per_unit * 1e6)});
+}
+
+int JudgeOn(const std::string& path, const std::string& folder, const std::string& hits) {
   auto profile = ReadProfile(path);
   if (!profile.ok()) return Fail(profile.error());
   Diagnostics diagnostics;
-  const AffordableGuards guards = ChooseAffordable(
-      profile.value(),
-      {.max_hits_per_mega_unit = static_cast<uint64_t>(std::min(hits_per_unit, 1e9) * 1e6)});
+  const AffordableGuards guards = GuardsFor(profile.value(), hits);
   const auto judged =
       JudgeUnseenLoad(profile.value(), GuardsOf(profile.value(), guards), folder, {}, diagnostics);
   if (!judged.ok()) return Fail(judged.error());
@@ -101,9 +110,10 @@ int JudgeOn(const std::string& path, const std::string& folder, double hits_per_
   const uint64_t typed = load.units - load.unlike;
   std::printf(
       "unseen: %llu units, %.2f %% like no type, %.2f %% of the others never seen as they "
-      "are, told right %.2f %%\n",
+      "are, told right %.2f %% by %.2f hits a unit\n",
       static_cast<unsigned long long>(load.units), Percent(load.unlike, load.units),
-      Percent(load.changed, typed), Percent(load.right, typed));
+      Percent(load.changed, typed), Percent(load.right, typed),
+      static_cast<double>(guards.hits_per_mega_unit) / 1e6);
   for (size_t i = 0; i < load.confusions.size() && i < 5; ++i) {
     const UnseenLoad::Confusion& row = load.confusions[i];
     std::printf("  %llu of %s taken for %s\n", static_cast<unsigned long long>(row.units),
@@ -126,12 +136,10 @@ int main(int argc, char** argv) {
     return culprit::guard::LearnFrom(words[1], words[2]);
   }
   if ((words.size() == 3 || words.size() == 4) && words[0] == "judge") {
-    const double all = std::numeric_limits<double>::infinity();
-    return culprit::guard::JudgeOn(words[1], words[2],
-                                   words.size() == 4 ? std::atof(words[3].c_str()) : all);
+    return culprit::guard::JudgeOn(words[1], words[2], words.size() == 4 ? words[3] : "");
   }
   std::fprintf(stderr,
                "guard_types trace FOLDER SECONDS -- COMMAND... | learn FOLDER PROFILE | "
-               "judge PROFILE FOLDER [HITS]\n");
+               "judge PROFILE FOLDER [HITS|budget]\n");
   return 2;
 }

@@ -216,5 +216,7 @@ for server in "${servers[@]}"; do
   echo "$server"
   "$types" learn "$first" "$work/$server.cguard"
   "$types" judge "$work/$server.cguard" "$second"
+  printf 'within the budget, '
+  "$types" judge "$work/$server.cguard" "$second" budget | sed -n 1p
   [[ -n ${FOLDER:-} ]] || rm -rf "$first" "$second"
 done

@@ -314,7 +314,7 @@ std::string GuardProfileText(const Profile& profile, const std::string& path,
       {"hits per unit", PerUnit(plan.guards.hits_per_mega_unit) + ", expected cost " +
                             PpmText(plan.cost_ppm) + " of " + GuardDuration(plan.unit_ns) +
                             (plan.unit_ns_measured ? "" : " (estimated)") + ", " +
-                            PpmText(plan.unit_cost_ppm) + " without any guard"},
+                            PpmText(plan.unit_cost_ppm) + " without those that tell types"},
       {"unlike any type", "threshold " + GuardDuration(profile.unknown_threshold_ns)}};
   return report::Heading(report::PlainText(path) + ": guard profile", output.color()) +
          report::Facts(facts, output.color()) + "\n" + LoopsText(profile, output) + "\n" +

@@ -111,21 +111,33 @@ uint64_t MaxHits(uint64_t budget_ppm, uint64_t unit_ns, uint64_t cost_ps) {
   return hits > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(hits);
 }
 
+uint64_t HitsOfCuts(const Profile& profile) {
+  uint64_t hits = 0;
+  for (const Guard& guard : profile.guards) {
+    if (guard.boundary) hits += guard.hits_per_mega_unit;
+  }
+  return hits;
+}
+
 std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options,
                               PlanFacts& facts) {
   facts.unit_ns = MeanUnitNs(profile, facts.unit_ns_measured);
-  facts.unit_cost_ppm = CostPpm(1'000'000, facts.unit_ns, options.unit_cost_ps);
+  // Units are not to be had without what cuts them.
+  const uint64_t cuts = HitsOfCuts(profile);
+  facts.unit_cost_ppm = CostPpm(1'000'000, facts.unit_ns, options.unit_cost_ps) +
+                        CostPpm(cuts, facts.unit_ns, options.hit_cost_ps);
   // Without any guard a unit has no type: they always get half of the budget.
   const uint64_t rest_ppm = options.budget_ppm - std::min(options.budget_ppm, facts.unit_cost_ppm);
   const uint64_t budget_ppm = std::max(rest_ppm, options.budget_ppm / 2);
+  const uint64_t most = MaxHits(budget_ppm, facts.unit_ns, options.hit_cost_ps);
   facts.guards = ChooseAffordable(
-      profile, {.max_hits_per_mega_unit = MaxHits(budget_ppm, facts.unit_ns, options.hit_cost_ps),
+      profile, {.max_hits_per_mega_unit = most > UINT64_MAX - cuts ? UINT64_MAX : cuts + most,
                 .max_guards = options.max_guards});
   facts.guards.right = Judge(profile, GuardsOf(profile, facts.guards), kBothHalves, kBothHalves,
                              Inference::kOfTheRuntime)
                            .right;
-  facts.cost_ppm = facts.unit_cost_ppm +
-                   CostPpm(facts.guards.hits_per_mega_unit, facts.unit_ns, options.hit_cost_ps);
+  facts.cost_ppm = facts.unit_cost_ppm + CostPpm(facts.guards.hits_per_mega_unit - cuts,
+                                                 facts.unit_ns, options.hit_cost_ps);
   return GuardsOf(profile, facts.guards);
 }
 

@@ -4,8 +4,9 @@
 // need no profile (TrainPlan). kCalibrate and kGuard patch the boundaries of
 // sub-units and as many of the profile's guards as the budget
 // allows (affordable_guards.h): expected hits per unit x cost of a hit <= share of the mean unit's
-// time (measured in calibration; before that estimated from training). Types are in the profile's
-// order, so that a plan's type numbers are the profile's.
+// time (measured in calibration; before that estimated from training), where what a unit costs
+// without them, with the hits that cut it, leaves half of that or less half of it. Types are in the
+// profile's order, so that a plan's type numbers are the profile's.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +53,7 @@ struct PlanFacts {
   uint64_t unit_ns = 0;  // CPU time of a unit; its mean time if that is not known
   bool unit_ns_measured = false;
   uint64_t cost_ppm = 0;       // of that
-  uint64_t unit_cost_ppm = 0;  // the part that is the same with no guard at all
+  uint64_t unit_cost_ppm = 0;  // the part that is the same with none but those that cut units
   // How many types the patched contexts cannot tell from another type.
   uint32_t confused_types = 0;
 };

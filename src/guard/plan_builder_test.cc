@@ -150,19 +150,27 @@ TEST(BuildPlan, TheUnitsOwnCostIsPartOfTheBudgetAndGuardsKeepHalfOfIt) {
   profile.training.measured_units = 10'000;
   profile.training.measured_cpu_ns = uint64_t{10'000} * 1'000'000;
   PlanFacts facts;
-  BuildPlan(profile, wire::Mode::kGuard, {.hit_cost_ps = 1000, .unit_cost_ps = 4'000'000}, &facts);
+  const PlanOptions costs = {.hit_cost_ps = 100'000, .unit_cost_ps = 4'000'000};
+  BuildPlan(profile, wire::Mode::kGuard, costs, &facts);
   EXPECT_TRUE(facts.unit_ns_measured);
   EXPECT_EQ(facts.unit_ns, 1'000'000U) << "CPU time of the program for each unit";
-  EXPECT_EQ(facts.unit_cost_ppm, 4000U);
-  EXPECT_GE(facts.cost_ppm, facts.unit_cost_ppm);
+  uint64_t cuts = 0;
+  for (const Guard& guard : profile.guards) cuts += guard.boundary ? guard.hits_per_mega_unit : 0;
+  ASSERT_GE(cuts, 1'000'000U);
+  EXPECT_EQ(facts.unit_cost_ppm, 4000 + cuts / 10'000) << "what cuts a unit is part of it";
+  EXPECT_GT(facts.cost_ppm, facts.unit_cost_ppm);
   EXPECT_EQ(facts.guards.numbers.size(), profile.guards.size());
   // Half of the budget is left to guards, whatever a unit costs.
-  const uint64_t budget_ppm = 2 * (facts.cost_ppm - facts.unit_cost_ppm);
+  PlanOptions tight = costs;
+  tight.budget_ppm = 2 * (facts.cost_ppm - facts.unit_cost_ppm);
+  ASSERT_LT(tight.budget_ppm, facts.unit_cost_ppm);
   PlanFacts dear;
-  BuildPlan(profile, wire::Mode::kGuard,
-            {.budget_ppm = budget_ppm, .hit_cost_ps = 1000, .unit_cost_ps = 4'000'000}, &dear);
+  BuildPlan(profile, wire::Mode::kGuard, tight, &dear);
   EXPECT_EQ(dear.guards.numbers.size(), profile.guards.size());
-  EXPECT_GT(dear.cost_ppm, budget_ppm);
+  EXPECT_EQ(dear.cost_ppm, facts.cost_ppm);
+  tight.budget_ppm -= 20;
+  BuildPlan(profile, wire::Mode::kGuard, tight, &dear);
+  EXPECT_LT(dear.guards.numbers.size(), profile.guards.size());
 }
 
 TEST(TrainPlan, NamesModulesToSkip) {
