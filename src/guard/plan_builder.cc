@@ -122,22 +122,24 @@ uint64_t HitsOfCuts(const Profile& profile) {
 std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options,
                               PlanFacts& facts) {
   facts.unit_ns = MeanUnitNs(profile, facts.unit_ns_measured);
+  const uint64_t hit_ps = options.hit_cost_ps.value_or(kHitCost.Of(facts.unit_ns));
+  const uint64_t unit_ps = options.unit_cost_ps.value_or(kUnitCost.Of(facts.unit_ns));
   // Units are not to be had without what cuts them.
   const uint64_t cuts = HitsOfCuts(profile);
-  facts.unit_cost_ppm = CostPpm(1'000'000, facts.unit_ns, options.unit_cost_ps) +
-                        CostPpm(cuts, facts.unit_ns, options.hit_cost_ps);
+  facts.unit_cost_ppm =
+      CostPpm(1'000'000, facts.unit_ns, unit_ps) + CostPpm(cuts, facts.unit_ns, hit_ps);
   // Without any guard a unit has no type: they always get half of the budget.
   const uint64_t rest_ppm = options.budget_ppm - std::min(options.budget_ppm, facts.unit_cost_ppm);
   const uint64_t budget_ppm = std::max(rest_ppm, options.budget_ppm / 2);
-  const uint64_t most = MaxHits(budget_ppm, facts.unit_ns, options.hit_cost_ps);
+  const uint64_t most = MaxHits(budget_ppm, facts.unit_ns, hit_ps);
   facts.guards = ChooseAffordable(
       profile, {.max_hits_per_mega_unit = most > UINT64_MAX - cuts ? UINT64_MAX : cuts + most,
                 .max_guards = options.max_guards});
   facts.guards.right = Judge(profile, GuardsOf(profile, facts.guards), kBothHalves, kBothHalves,
                              Inference::kOfTheRuntime)
                            .right;
-  facts.cost_ppm = facts.unit_cost_ppm + CostPpm(facts.guards.hits_per_mega_unit - cuts,
-                                                 facts.unit_ns, options.hit_cost_ps);
+  facts.cost_ppm =
+      facts.unit_cost_ppm + CostPpm(facts.guards.hits_per_mega_unit - cuts, facts.unit_ns, hit_ps);
   return GuardsOf(profile, facts.guards);
 }
 
@@ -239,6 +241,10 @@ void AddTypes(const Profile& profile, const ContextBits& bits, PlanTables& table
 }
 
 }  // namespace
+
+uint64_t CostOfLength::Of(uint64_t unit_ns) const {
+  return hot_ps + (cold_ps - hot_ps) * std::min(unit_ns, kColdUnitNs) / kColdUnitNs;
+}
 
 std::string BuildPlan(const Profile& profile, wire::Mode mode, const PlanOptions& options,
                       PlanFacts* facts) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,25 +20,33 @@
 
 namespace culprit::guard {
 
-// Of one guard hit, and of a unit without its hits, as a profile of a busy redis
-// shows them: many times what they take in a hot loop (bench/guard_hit_bench,
-// guard_unit_bench), because a server's other work has the caches in between. On
-// x86-64 the hot loop alone was measured, under emulation.
+// Of one guard hit, and of a unit without its hits, as profiles of a busy redis show them.
+// Where a unit is long enough for other work (system calls most of all) to have the caches
+// in between, they cost many times what they take in a hot loop (bench/guard_hit_bench,
+// guard_unit_bench); pipelined commands of a microsecond come near that. On x86-64 the hot
+// loop alone was measured, under emulation.
+struct CostOfLength {
+  uint64_t hot_ps;
+  uint64_t cold_ps;
+  // Between the two up to kColdUnitNs.
+  uint64_t Of(uint64_t unit_ns) const;
+};
+inline constexpr uint64_t kColdUnitNs = 6000;
 #if defined(__x86_64__)
-inline constexpr uint64_t kHitCostPs = 45'000;
-inline constexpr uint64_t kUnitCostPs = 150'000;
+inline constexpr CostOfLength kHitCost = {5'000, 35'000};
+inline constexpr CostOfLength kUnitCost = {20'000, 150'000};
 #else
-inline constexpr uint64_t kHitCostPs = 40'000;
-inline constexpr uint64_t kUnitCostPs = 120'000;
+inline constexpr CostOfLength kHitCost = {4'000, 30'000};
+inline constexpr CostOfLength kUnitCost = {16'000, 120'000};
 #endif
 // What one logged entry costs in training.
 inline constexpr uint64_t kTrainEntryCostPs = 25'000;
 
 struct PlanOptions {
-  uint64_t budget_ppm = 10'000;  // of a unit's CPU time: 1 %
-  uint64_t hit_cost_ps = kHitCostPs;
-  uint64_t unit_cost_ps = kUnitCostPs;
-  uint32_t max_guards = 512;  // functions
+  uint64_t budget_ppm = 10'000;          // of a unit's CPU time: 1 %
+  std::optional<uint64_t> hit_cost_ps;   // kHitCost of the mean unit's time
+  std::optional<uint64_t> unit_cost_ps;  // kUnitCost of it
+  uint32_t max_guards = 512;             // functions
   uint32_t min_similarity_ppm = 500'000;
   bool hit_counting = false;
   uint32_t max_reports_a_second = 10;

@@ -173,6 +173,26 @@ TEST(BuildPlan, TheUnitsOwnCostIsPartOfTheBudgetAndGuardsKeepHalfOfIt) {
   EXPECT_LT(dear.guards.numbers.size(), profile.guards.size());
 }
 
+TEST(BuildPlan, ShortUnitsFindTheCachesAsTheyLeftThem) {
+  EXPECT_EQ(kHitCost.Of(0), kHitCost.hot_ps);
+  EXPECT_EQ(kHitCost.Of(kColdUnitNs / 2), (kHitCost.hot_ps + kHitCost.cold_ps) / 2);
+  EXPECT_EQ(kHitCost.Of(kColdUnitNs), kHitCost.cold_ps);
+  EXPECT_EQ(kHitCost.Of(UINT64_MAX), kHitCost.cold_ps);
+  Profile profile = WithHandlers(3);
+  profile.training.measured_units = 10'000;
+  for (const uint64_t unit_ns : {kColdUnitNs / 4, 20 * kColdUnitNs}) {
+    profile.training.measured_cpu_ns = 10'000 * unit_ns;
+    PlanFacts by_length;
+    BuildPlan(profile, wire::Mode::kGuard, {}, &by_length);
+    PlanFacts given;
+    BuildPlan(profile, wire::Mode::kGuard,
+              {.hit_cost_ps = kHitCost.Of(unit_ns), .unit_cost_ps = kUnitCost.Of(unit_ns)}, &given);
+    EXPECT_EQ(by_length.unit_ns, unit_ns);
+    EXPECT_EQ(by_length.cost_ppm, given.cost_ppm);
+    EXPECT_EQ(by_length.guards.numbers, given.guards.numbers);
+  }
+}
+
 TEST(TrainPlan, NamesModulesToSkip) {
   const Plan plan = Parse(TrainPlan({.skip_modules = {"libssl.so.3"}, .log_bytes = 77}));
   EXPECT_EQ(plan.header.mode, static_cast<uint32_t>(wire::Mode::kTrain));
