@@ -10,6 +10,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <string>
 
 #include "guard_hand_plan.h"
 
@@ -44,6 +46,19 @@ TEST(GuardSession, AProgramThatThePlanDoesNotNameIsLeftAlone) {
   const SessionFolder other_session = MakeSession(other.Bytes());
   EXPECT_EQ(RunHabit("longjmp", other_session.path()).text, "100 jumps\n");
   EXPECT_TRUE(other_session.Processes().empty());
+}
+
+// What culprit removes when a process ends; another file for every connection of a server
+// would stay.
+TEST(GuardSession, GuardedProcessesHaveSlotsAndARingAndNoOtherFiles) {
+  const SessionFolder session = MakeSession(GuardPlan(SlowHabit(), 1'000).Bytes());
+  EXPECT_EQ(RunHabit("forks", session.path()).text, "60 children\n");
+  std::set<std::string> kinds;
+  for (const auto& file : std::filesystem::directory_iterator(session.path())) {
+    const std::string name = file.path().filename();
+    kinds.insert(name.substr(0, name.find('.')));
+  }
+  EXPECT_EQ(kinds, (std::set<std::string>{"control", "plan", "ring", "slots"}));
 }
 
 TEST(GuardSession, AFullDiskLosesRecordsAndNothingElse) {

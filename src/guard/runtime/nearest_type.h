@@ -8,7 +8,9 @@
 // none of them does (an allocator that asks for more memory, as slow units do) says
 // nothing about which of them it is. It does say that the unit is not quite like it, so the
 // similarity that a verdict has is that of all contexts, and where that is low the others
-// must agree the more, and not only in what all units do.
+// must agree the more, and not only in what all units do; or the unit did all that the
+// type does, some of which hardly any other does, and more: a thousand keys where
+// training had one.
 //
 // Pure; of the runtime and of culprit, which asks about units that still run.
 #pragma once
@@ -99,9 +101,9 @@ inline TypeVerdict FindNearestType(std::span<const wire::PlanType> types,
   return best;
 }
 
-// The unit has a context of the type that most others do not have.
-inline bool HasDistinctiveContext(std::span<const wire::PlanType> types, const UnitIdentity& unit,
-                                  uint32_t type) {
+// The unit has a context of the type that only so many of the candidates have, or it alone.
+inline bool HasContextOfFew(std::span<const wire::PlanType> types, const UnitIdentity& unit,
+                            uint32_t type, uint32_t one_in) {
   uint32_t candidates = 0;
   for (const wire::PlanType& other : types) candidates += IsCandidate(other, unit) ? 1 : 0;
   for (uint32_t i = 0; i < wire::kContextWords; ++i) {
@@ -111,10 +113,25 @@ inline bool HasDistinctiveContext(std::span<const wire::PlanType> types, const U
       for (const wire::PlanType& other : types) {
         having += IsCandidate(other, unit) && (other.contexts[i] & bit) != 0 ? 1 : 0;
       }
-      if (2 * having <= candidates) return true;
+      if (one_in * having <= std::max(candidates, one_in)) return true;
     }
   }
   return false;
+}
+
+// The unit has a context of the type that most others do not have.
+inline bool HasDistinctiveContext(std::span<const wire::PlanType> types, const UnitIdentity& unit,
+                                  uint32_t type) {
+  return HasContextOfFew(types, unit, type, 2);
+}
+
+// The unit did all that units of the type do, and something that hardly any other does.
+inline bool DidAllOf(std::span<const wire::PlanType> types, const UnitIdentity& unit,
+                     uint32_t type) {
+  for (uint32_t i = 0; i < wire::kContextWords; ++i) {
+    if ((types[type].contexts[i] & ~unit.contexts[i]) != 0) return false;
+  }
+  return HasContextOfFew(types, unit, type, 8);
 }
 
 // Enough for a report to name the nearest type.
@@ -123,7 +140,8 @@ inline bool IsRecognised(std::span<const wire::PlanType> types, const UnitIdenti
   if (nearest.type == wire::kUnknown) return false;
   return nearest.similarity_ppm >= min_similarity_ppm ||
          (nearest.matched_ppm >= std::max(kRecognisedPpm, min_similarity_ppm) &&
-          HasDistinctiveContext(types, unit, nearest.type));
+          HasDistinctiveContext(types, unit, nearest.type)) ||
+         DidAllOf(types, unit, nearest.type);
 }
 
 }  // namespace culprit::guard::runtime

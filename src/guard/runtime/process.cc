@@ -87,7 +87,7 @@ bool EnsureProcess() {
   uint32_t stage = process.stage.load(std::memory_order_acquire);
   if (stage != Process::kNothing) return stage == Process::kMade;
   if (!process.stage.compare_exchange_strong(stage, Process::kBeingMade)) return false;
-  const bool made = MakeFiles(process) && WriteModules();
+  const bool made = MakeFiles(process) && (!IsTraining() || WriteModules());
   process.stage.store(made ? Process::kMade : Process::kFailed, std::memory_order_release);
   if (made) {
     if (IsTraining()) WriteFunctions();

@@ -61,9 +61,12 @@ void TellOfPlan() {
   Tell(wire::RecordKind::kPlanLoaded);
 }
 
-void TellOfModules() {
+// What learning needs to understand the log. Who only guards leaves nothing behind, not
+// even for every connection a file.
+void WriteCode(const LoadedPlan& plan) {
+  if (plan.mode != wire::Mode::kTrain) return;
   WriteModules();
-  Tell(wire::RecordKind::kModules);
+  WriteFunctions();
 }
 
 void Count(const LoadedPlan& plan, const HookCounts& counts) {
@@ -147,8 +150,7 @@ void ChangePlan(uint32_t wanted) {
   // A plan that cannot be used leaves the old one as it is.
   if (plan == nullptr || !plan->concerns_us) return;
   PutInForce(*plan);
-  WriteModules();
-  if (plan->mode == wire::Mode::kTrain) WriteFunctions();
+  WriteCode(*plan);
   TellOfPlan();
 }
 
@@ -166,13 +168,14 @@ void RemoveExcessive(const LoadedPlan& plan) {
 // Modules came or went: the plan's places are found anew.
 void FollowModules(const LoadedPlan& plan) {
   if (!RefreshModules()) return;
-  TellOfModules();
+  if (plan.mode == wire::Mode::kTrain) WriteModules();
+  Tell(wire::RecordKind::kModules);
   if (plan.mode == wire::Mode::kTrain && HasTrainingEnded()) return;
   const LoadedPlan* fresh = LoadPlan(plan.number, ++g_generation);
   if (fresh == nullptr || !fresh->concerns_us) return;
   PutInForce(*fresh);
   PublishCounters();
-  if (fresh->mode == wire::Mode::kTrain) WriteFunctions();
+  WriteCode(*fresh);
 }
 
 }  // namespace
@@ -244,8 +247,8 @@ SessionFailure StartSession(const char* folder) {
     RemoveAll();
     return SessionFailure::kNotPatched;
   }
+  WriteCode(*plan);
   TellOfPlan();
-  if (plan->mode == wire::Mode::kTrain) WriteFunctions();
   return SessionFailure::kNone;
 }
 

@@ -188,6 +188,27 @@ TEST(TypeInference, WhatNoTypeDoesSaysNothingAboutWhichItIs) {
   EXPECT_EQ(Infer(plan, 0, 0, Bits({2, 4, 26, 27})).type, wire::kUnknown);
 }
 
+// A slow unit does what quick ones do, and what others do, too.
+TEST(TypeInference, WhoDidAllThatATypeDoesAndHardlyAnyOtherIsOfIt) {
+  TypePlan plan;
+  plan.header().min_similarity_ppm = 500'000;
+  plan.header().unknown_ns = 5'000;
+  plan.Add(0, 0, 1'000, Bits({0, 1, 40}));
+  for (uint32_t i = 2; i < 9; ++i) plan.Add(0, 0, 1'000, Bits({0, i, 20 + i, 40 + i}));
+  const Contexts wide = Bits({0, 1, 40, 2, 3, 4, 5, 6, 7, 8, 22, 23, 24, 25, 26});
+  const TypeVerdict verdict = Infer(plan, 0, 0, wide);
+  EXPECT_EQ(verdict.type, 0u);
+  EXPECT_LT(verdict.matched_ppm, 250'000u);
+  EXPECT_EQ(ThresholdNs(plan.View(), verdict), 5'000u) << "it is not believed";
+  // One context of it is missing.
+  Contexts less = wide;
+  less.words[0] &= ~Bits({40}).words[0];
+  EXPECT_EQ(Infer(plan, 0, 0, less).type, wire::kUnknown);
+  // All of its contexts are also those of others: two of nine have each.
+  plan.Add(0, 0, 1'000, Bits({1, 40, 50, 51, 52}));
+  EXPECT_EQ(Infer(plan, 0, 0, wide).type, wire::kUnknown);
+}
+
 // The oracle: sets of bits, fractions compared crosswise.
 uint32_t NaiveNearest(const std::vector<wire::PlanType>& types, const Contexts& unit) {
   std::set<uint32_t> counted;

@@ -20,8 +20,8 @@ namespace {
 using wire::UnitKind;
 
 // Thread times are read when iterations took so much CPU time since the last time:
-// a reading costs some 1.5 us, 4 us where nothing of it is in the caches, so 0.1 % of it...
-constexpr uint64_t kUnreadNs = 4'000'000;
+// a reading costs some 1 us, 4 us where nothing of it is in the caches, so 0.2 % of it...
+constexpr uint64_t kUnreadNs = 2'000'000;
 // ...of which so much more may be wall time, while units wait or have no CPU...
 constexpr uint64_t kMaxStretch = 16;
 constexpr uint64_t kCalibrateTimesNs = 100'000;  // ...and when they are so old while calibrating
@@ -193,10 +193,13 @@ UnitTime TimeOf(ThreadState& state, uint64_t wall_ns) {
                                                 : TimeSince(state, state.at_begin, wall_ns);
 }
 
-// Whether it is to be known how much of a unit's time was its own: where it may be too slow,
-// and where it is a sample, unless it was too short to have waited for a CPU.
-bool AreTimesWanted(uint64_t wall_ns, uint64_t threshold_ns, uint32_t events, bool sampled) {
-  return wall_ns > threshold_ns || (sampled && wall_ns / events > kShortNs);
+// Whether it is to be known how much of a unit's time was its own: where it may be too slow;
+// where it was so long that what it waited for a CPU would hide that a later one is; and
+// where it is a sample, unless it was too short to have waited.
+bool AreTimesWanted(const LoadedPlan& plan, uint64_t wall_ns, uint64_t threshold_ns,
+                    uint32_t events, bool sampled) {
+  return wall_ns > threshold_ns || (plan.mode == wire::Mode::kGuard && wall_ns >= kUnreadNs) ||
+         (sampled && wall_ns / events > kShortNs);
 }
 
 void EndUnit(ThreadState& state, const LoadedPlan& plan, const EndedUnit& unit,
@@ -211,7 +214,7 @@ void EndUnit(ThreadState& state, const LoadedPlan& plan, const EndedUnit& unit,
   const uint64_t wall_ns = NsOfTicks(unit.ticks);
   const uint64_t threshold_ns = TimesOrMax(ThresholdNs(plan.view, verdict), events);
   UnitTime time = {.wall_ns = wall_ns};
-  if (unit.told || AreTimesWanted(wall_ns, threshold_ns, events, sampled)) {
+  if (unit.told || AreTimesWanted(plan, wall_ns, threshold_ns, events, sampled)) {
     time = TimeOf(state, wall_ns);
     // A unit that looks slow was perhaps only without a CPU, and so may the next be.
     if (plan.mode == wire::Mode::kGuard) AdoptTimes(state, state.at_end);

@@ -168,7 +168,7 @@ TEST_F(UnitTracker, OnlyWhatIsLongForItsOwnTypeIsLookedAt) {
   MakePlan();
   Begin(1);
   slot_.contexts[0] = Bits({2, 3});
-  usleep(5'000);  // long for the other type
+  slot_.begin_ticks -= TicksOfNs(3 * kMs / 2);  // long for the other type
   End();
   EXPECT_EQ(state_->at_end.read_ticks, 0u);
   Begin(1);
@@ -178,6 +178,20 @@ TEST_F(UnitTracker, OnlyWhatIsLongForItsOwnTypeIsLookedAt) {
   EXPECT_NE(state_->at_end.read_ticks, 0u);
   ASSERT_EQ(Records(wire::RecordKind::kViolation).size(), 1u);
   EXPECT_EQ(Violation(0).type, 0u);
+}
+
+// What it waited for a CPU would be taken off the next one.
+TEST_F(UnitTracker, AfterALongUnitTheTimesAreReadWhateverItsType) {
+  AddType(wire::UnitKind::kIteration, kMs, Bits({0, 1}));
+  AddType(wire::UnitKind::kIteration, kHourNs, Bits({2, 3}));
+  MakePlan();
+  Begin(1);
+  slot_.contexts[0] = Bits({2, 3});
+  usleep(5'000);
+  End();
+  EXPECT_NE(state_->at_end.read_ticks, 0u);
+  EXPECT_EQ(state_->at_begin.read_ticks, state_->at_end.read_ticks);
+  EXPECT_TRUE(Records(wire::RecordKind::kViolation).empty());
 }
 
 TEST_F(UnitTracker, HitsThatAreOnlyMarkedAreCountedByTheSamples) {

@@ -10,7 +10,7 @@
 //   control     culprit -> runtime   which plan is wanted; looked at every 10 ms
 //   slots.PID   runtime -> culprit   one UnitSlot per thread, counters
 //   ring.PID    runtime -> culprit   violations and unit samples, lock-free
-//   modules.PID    runtime -> culprit   a line a module: index (decimal), bias, end
+//   modules.PID    runtime -> culprit   in training, a line a module: index (decimal), bias, end
 //                                       (hexadecimal), build-id ("-": none), path
 //   functions.PID  runtime -> culprit   FunctionRecord by function id
 //   log.PID.TID    runtime -> culprit   LogHeader, then words of the training log
