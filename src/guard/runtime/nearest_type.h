@@ -134,12 +134,18 @@ inline bool DidAllOf(std::span<const wire::PlanType> types, const UnitIdentity& 
   return HasContextOfFew(types, unit, type, 8);
 }
 
+// By all contexts, or more so by those that count.
+inline bool IsAlike(const TypeVerdict& nearest, uint32_t min_similarity_ppm) {
+  return nearest.similarity_ppm >= min_similarity_ppm ||
+         nearest.matched_ppm >= std::max(kRecognisedPpm, min_similarity_ppm);
+}
+
 // Enough for a report to name the nearest type.
 inline bool IsRecognised(std::span<const wire::PlanType> types, const UnitIdentity& unit,
                          const TypeVerdict& nearest, uint32_t min_similarity_ppm) {
   if (nearest.type == wire::kUnknown) return false;
   return nearest.similarity_ppm >= min_similarity_ppm ||
-         (nearest.matched_ppm >= std::max(kRecognisedPpm, min_similarity_ppm) &&
+         (IsAlike(nearest, min_similarity_ppm) &&
           HasDistinctiveContext(types, unit, nearest.type)) ||
          DidAllOf(types, unit, nearest.type);
 }

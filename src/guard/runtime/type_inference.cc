@@ -71,9 +71,11 @@ uint64_t ThresholdNs(const PlanView& plan, const TypeVerdict& verdict) {
   uint64_t threshold = plan.header().unknown_ns;
   if (verdict.type != wire::kUnknown) {
     const uint64_t of_type = plan.types()[verdict.type].threshold_ns;
-    // A type that is hardly believed must not alarm sooner than none.
+    // A type that is hardly believed must not alarm sooner than none; one that the unit did much
+    // more than, not later either.
     const bool believed = verdict.similarity_ppm >= kBelievedPpm || of_type == 0;
-    threshold = believed ? of_type : std::max(threshold, of_type);
+    const bool alike = IsAlike(verdict, plan.header().min_similarity_ppm);
+    if (believed || alike) threshold = believed ? of_type : std::max(threshold, of_type);
   }
   // None: not known (while calibrating), or not wanted.
   if (threshold == 0) return UINT64_MAX;

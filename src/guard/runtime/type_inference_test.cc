@@ -193,13 +193,13 @@ TEST(TypeInference, WhoDidAllThatATypeDoesAndHardlyAnyOtherIsOfIt) {
   TypePlan plan;
   plan.header().min_similarity_ppm = 500'000;
   plan.header().unknown_ns = 5'000;
-  plan.Add(0, 0, 1'000, Bits({0, 1, 40}));
+  plan.Add(0, 0, 9'000, Bits({0, 1, 40}));
   for (uint32_t i = 2; i < 9; ++i) plan.Add(0, 0, 1'000, Bits({0, i, 20 + i, 40 + i}));
   const Contexts wide = Bits({0, 1, 40, 2, 3, 4, 5, 6, 7, 8, 22, 23, 24, 25, 26});
   const TypeVerdict verdict = Infer(plan, 0, 0, wide);
   EXPECT_EQ(verdict.type, 0u);
   EXPECT_LT(verdict.matched_ppm, 250'000u);
-  EXPECT_EQ(ThresholdNs(plan.View(), verdict), 5'000u) << "it is not believed";
+  EXPECT_EQ(ThresholdNs(plan.View(), verdict), 5'000u) << "neither sooner nor later";
   // One context of it is missing.
   Contexts less = wide;
   less.words[0] &= ~Bits({40}).words[0];
