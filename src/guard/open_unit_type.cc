@@ -33,11 +33,12 @@ TypeGuess GuessType(const std::vector<wire::PlanType>& types, const OpenUnit& un
                     uint32_t min_similarity_ppm) {
   const runtime::UnitIdentity identity = {
       .loop = unit.loop, .kind = static_cast<uint32_t>(unit.kind), .contexts = unit.contexts};
-  const runtime::TypeVerdict nearest = runtime::FindNearestType(types, identity);
-  TypeGuess guess = {.similarity_ppm = nearest.similarity_ppm};
-  if (!runtime::IsRecognised(types, identity, nearest, min_similarity_ppm)) return guess;
-  guess.type = nearest.type;
-  guess.threshold_ns = types[nearest.type].threshold_ns;
+  const runtime::TypeVerdict verdict = runtime::Recognise(
+      types, identity, runtime::FindNearestType(types, identity), min_similarity_ppm);
+  TypeGuess guess = {.similarity_ppm = verdict.similarity_ppm};
+  if (verdict.type == wire::kUnknown) return guess;
+  guess.type = verdict.type;
+  guess.threshold_ns = types[verdict.type].threshold_ns;
   return guess;
 }
 

@@ -8,9 +8,9 @@
 // none of them does (an allocator that asks for more memory, as slow units do) says
 // nothing about which of them it is. It does say that the unit is not quite like it, so the
 // similarity that a verdict has is that of all contexts, and where that is low the others
-// must agree the more, and not only in what all units do; or the unit did all that the
-// type does, some of which hardly any other does, and more: a thousand keys where
-// training had one.
+// must agree the more, and not only in what all units do. If they do not, the unit may
+// still have done most of what a type does, some of which hardly any other does, and
+// more: a thousand keys where training had one. Then it is of that type.
 //
 // Pure; of the runtime and of culprit, which asks about units that still run.
 #pragma once
@@ -81,6 +81,15 @@ inline bool IsNearer(std::span<const wire::PlanType> types, const TypeVerdict& c
   return types[candidate.type].threshold_ns < types[best.type].threshold_ns;
 }
 
+inline TypeVerdict VerdictOn(std::span<const wire::PlanType> types, uint32_t type,
+                             const UnitIdentity& unit, const CountedContexts& counted) {
+  TypeVerdict verdict = {.type = type,
+                         .similarity_ppm = JaccardPpm(types[type].contexts, unit.contexts)};
+  verdict.matched_ppm = IsRare(types[type]) ? verdict.similarity_ppm
+                                            : JaccardPpm(types[type].contexts, counted.words);
+  return verdict;
+}
+
 // Unknown: there is no type of its loop and kind.
 inline TypeVerdict FindNearestType(std::span<const wire::PlanType> types,
                                    const UnitIdentity& unit) {
@@ -88,50 +97,51 @@ inline TypeVerdict FindNearestType(std::span<const wire::PlanType> types,
   TypeVerdict best;
   for (uint32_t i = 0; i < types.size(); ++i) {
     if (!IsCandidate(types[i], unit)) continue;
-    TypeVerdict candidate = {.type = i,
-                             .similarity_ppm = JaccardPpm(types[i].contexts, unit.contexts)};
-    candidate.matched_ppm = candidate.similarity_ppm;
-    if (!IsRare(types[i])) {
-      candidate.matched_ppm = JaccardPpm(types[i].contexts, counted.words);
-    } else if (candidate.similarity_ppm < kBelievedPpm) {
-      continue;
-    }
+    const TypeVerdict candidate = VerdictOn(types, i, unit, counted);
+    if (IsRare(types[i]) && candidate.similarity_ppm < kBelievedPpm) continue;
     if (IsNearer(types, candidate, best)) best = candidate;
   }
   return best;
 }
 
-// The unit has a context of the type that only so many of the candidates have, or it alone.
-inline bool HasContextOfFew(std::span<const wire::PlanType> types, const UnitIdentity& unit,
-                            uint32_t type, uint32_t one_in) {
-  uint32_t candidates = 0;
-  for (const wire::PlanType& other : types) candidates += IsCandidate(other, unit) ? 1 : 0;
-  for (uint32_t i = 0; i < wire::kContextWords; ++i) {
-    for (uint64_t left = types[type].contexts[i] & unit.contexts[i]; left != 0; left &= left - 1) {
-      const uint64_t bit = left & -left;
-      uint32_t having = 0;
-      for (const wire::PlanType& other : types) {
-        having += IsCandidate(other, unit) && (other.contexts[i] & bit) != 0 ? 1 : 0;
+// Of the unit's contexts those that no more than one in so many candidates have, or one alone.
+struct ContextsOfFew {
+  uint64_t words[wire::kContextWords] = {};
+
+  ContextsOfFew(std::span<const wire::PlanType> types, const UnitIdentity& unit, uint32_t one_in) {
+    uint32_t candidates = 0;
+    for (const wire::PlanType& type : types) candidates += IsCandidate(type, unit) ? 1 : 0;
+    for (uint32_t i = 0; i < wire::kContextWords; ++i) {
+      for (uint64_t left = unit.contexts[i]; left != 0; left &= left - 1) {
+        const uint64_t bit = left & -left;
+        uint32_t having = 0;
+        for (const wire::PlanType& type : types) {
+          having += IsCandidate(type, unit) && (type.contexts[i] & bit) != 0 ? 1 : 0;
+        }
+        if (one_in * having <= std::max(candidates, one_in)) words[i] |= bit;
       }
-      if (one_in * having <= std::max(candidates, one_in)) return true;
     }
   }
-  return false;
-}
-
-// The unit has a context of the type that most others do not have.
-inline bool HasDistinctiveContext(std::span<const wire::PlanType> types, const UnitIdentity& unit,
-                                  uint32_t type) {
-  return HasContextOfFew(types, unit, type, 2);
-}
-
-// The unit did all that units of the type do, and something that hardly any other does.
-inline bool DidAllOf(std::span<const wire::PlanType> types, const UnitIdentity& unit,
-                     uint32_t type) {
-  for (uint32_t i = 0; i < wire::kContextWords; ++i) {
-    if ((types[type].contexts[i] & ~unit.contexts[i]) != 0) return false;
+  bool AnyOf(const wire::PlanType& type) const {
+    bool any = false;
+    for (uint32_t i = 0; i < wire::kContextWords; ++i) any |= (words[i] & type.contexts[i]) != 0;
+    return any;
   }
-  return HasContextOfFew(types, unit, type, 8);
+};
+
+// Most others do not have a distinctive context, hardly any has a rare one.
+inline constexpr uint32_t kDistinctiveOneIn = 2;
+inline constexpr uint32_t kRareOneIn = 8;
+
+// How much of what units of the type do the unit did.
+inline bool DidMostOf(const wire::PlanType& type, const UnitIdentity& unit) {
+  uint64_t done = 0;
+  uint64_t all = 0;
+  for (uint32_t i = 0; i < wire::kContextWords; ++i) {
+    done += static_cast<uint64_t>(std::popcount(type.contexts[i] & unit.contexts[i]));
+    all += static_cast<uint64_t>(std::popcount(type.contexts[i]));
+  }
+  return all != 0 && done * 1'000'000 >= all * kRecognisedPpm;
 }
 
 // By all contexts, or more so by those that count.
@@ -140,14 +150,29 @@ inline bool IsAlike(const TypeVerdict& nearest, uint32_t min_similarity_ppm) {
          nearest.matched_ppm >= std::max(kRecognisedPpm, min_similarity_ppm);
 }
 
-// Enough for a report to name the nearest type.
-inline bool IsRecognised(std::span<const wire::PlanType> types, const UnitIdentity& unit,
-                         const TypeVerdict& nearest, uint32_t min_similarity_ppm) {
-  if (nearest.type == wire::kUnknown) return false;
-  return nearest.similarity_ppm >= min_similarity_ppm ||
-         (IsAlike(nearest, min_similarity_ppm) &&
-          HasDistinctiveContext(types, unit, nearest.type)) ||
-         DidAllOf(types, unit, nearest.type);
+// The type that a report may name, given the nearest; unknown if there is none, with the
+// similarity of the nearest.
+inline TypeVerdict Recognise(std::span<const wire::PlanType> types, const UnitIdentity& unit,
+                             const TypeVerdict& nearest, uint32_t min_similarity_ppm) {
+  if (nearest.type == wire::kUnknown || nearest.similarity_ppm >= min_similarity_ppm) {
+    return nearest;
+  }
+  if (IsAlike(nearest, min_similarity_ppm) &&
+      ContextsOfFew(types, unit, kDistinctiveOneIn).AnyOf(types[nearest.type])) {
+    return nearest;
+  }
+  const CountedContexts counted(types, unit);
+  const ContextsOfFew rare(types, unit, kRareOneIn);
+  TypeVerdict best;
+  for (uint32_t i = 0; i < types.size(); ++i) {
+    if (!IsCandidate(types[i], unit) || IsRare(types[i])) continue;
+    if (!DidMostOf(types[i], unit) || !rare.AnyOf(types[i])) continue;
+    const TypeVerdict candidate = VerdictOn(types, i, unit, counted);
+    if (IsNearer(types, candidate, best)) best = candidate;
+  }
+  if (best.type == wire::kUnknown)
+    best = {wire::kUnknown, nearest.similarity_ppm, nearest.matched_ppm};
+  return best;
 }
 
 }  // namespace culprit::guard::runtime

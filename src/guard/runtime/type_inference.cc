@@ -45,11 +45,9 @@ uint64_t HashOf(const UnitIdentity& unit) {
 TypeVerdict InferType(const PlanView& plan, const UnitIdentity& unit,
                       std::span<const uint32_t> hits) {
   const bool counting = plan.header().hit_counting != 0 && !hits.empty();
-  TypeVerdict best =
+  const TypeVerdict nearest =
       counting ? MostHitType(plan.types(), unit, hits) : FindNearestType(plan.types(), unit);
-  if (!IsRecognised(plan.types(), unit, best, plan.header().min_similarity_ppm))
-    best.type = wire::kUnknown;
-  return best;
+  return Recognise(plan.types(), unit, nearest, plan.header().min_similarity_ppm);
 }
 
 TypeVerdict InferTypeCached(const LoadedPlan& plan, const UnitIdentity& unit, ThreadState& state) {
