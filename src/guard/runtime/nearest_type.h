@@ -133,7 +133,7 @@ struct ContextsOfFew {
 inline constexpr uint32_t kDistinctiveOneIn = 2;
 inline constexpr uint32_t kRareOneIn = 8;
 
-// How much of what units of the type do the unit did.
+// The unit did most of what units of the type do.
 inline bool DidMostOf(const wire::PlanType& type, const UnitIdentity& unit) {
   uint64_t done = 0;
   uint64_t all = 0;
@@ -170,9 +170,8 @@ inline TypeVerdict Recognise(std::span<const wire::PlanType> types, const UnitId
     const TypeVerdict candidate = VerdictOn(types, i, unit, counted);
     if (IsNearer(types, candidate, best)) best = candidate;
   }
-  if (best.type == wire::kUnknown)
-    best = {wire::kUnknown, nearest.similarity_ppm, nearest.matched_ppm};
-  return best;
+  if (best.type != wire::kUnknown) return best;
+  return {wire::kUnknown, nearest.similarity_ppm, nearest.matched_ppm};
 }
 
 }  // namespace culprit::guard::runtime
