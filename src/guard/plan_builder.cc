@@ -138,8 +138,10 @@ std::vector<Guard> Affordable(const Profile& profile, const PlanOptions& options
   facts.guards.right = Judge(profile, GuardsOf(profile, facts.guards), kBothHalves, kBothHalves,
                              Inference::kOfTheRuntime)
                            .right;
+  // What cuts may not all be among them, if there are more than a plan takes.
+  const uint64_t hits = facts.guards.hits_per_mega_unit;
   facts.cost_ppm =
-      facts.unit_cost_ppm + CostPpm(facts.guards.hits_per_mega_unit - cuts, facts.unit_ns, hit_ps);
+      facts.unit_cost_ppm + CostPpm(hits - std::min(hits, cuts), facts.unit_ns, hit_ps);
   return GuardsOf(profile, facts.guards);
 }
 

@@ -13,6 +13,7 @@
 #include "guard/runtime/thread_times.h"
 #include "guard/runtime/training_log.h"
 #include "guard/runtime/unit_clock.h"
+#include "guard/runtime/unit_tracker.h"
 #include "guard/runtime/vector_state.h"
 #include "guard/runtime/violation_report.h"
 
@@ -104,12 +105,11 @@ bool PutInForce(const LoadedPlan& plan) {
   return patched && detours > 0;
 }
 
-// What threads have not told yet is told; no unit runs on.
-void EndUnits() {
+// What threads have not told yet is told, and that it was the last.
+void TellTheEnd() {
   ForEachThread([](ThreadState& state) {
     PublishUnits(state);
     FlushSamples(state);
-    if (state.slot != nullptr) state.slot->begin_ticks = 0;
   });
   Process& process = ThisProcess();
   if (process.stage.load(std::memory_order_acquire) == Process::kMade) {
@@ -129,7 +129,10 @@ void RemoveAll() {
   RefreshModules();
   RemoveEverything();
   ForgetDetours();
-  EndUnits();
+  ForEachThread([](ThreadState& state) {
+    if (state.slot != nullptr) state.slot->begin_ticks = 0;
+  });
+  TellTheEnd();
 }
 
 // The session that is in force is over, and no thread has come by to see it.
@@ -266,7 +269,9 @@ void EndSessionAtExit() {
   if (!lock.held()) return;
   if (ParentPid() == 0) return RemoveAll();
   EndPlan();
-  EndUnits();
+  // Its guards may still be hit, by what else runs at exit.
+  if (ThreadState* state = KnownThread(); state != nullptr) DropUnit(*state);
+  TellTheEnd();
 }
 
 void SealSession() {

@@ -21,7 +21,15 @@ uint64_t Bits(std::initializer_list<uint32_t> bits) {
   return word;
 }
 
-class UnitTracker : public TrackedThread {};
+class UnitTracker : public TrackedThread {
+ protected:
+  // By contexts 0 and 1, and by 2 and 3.
+  void AddQuickAndSlowType() {
+    AddType(wire::UnitKind::kIteration, kMs, Bits({0, 1}));
+    AddType(wire::UnitKind::kIteration, kHourNs, Bits({2, 3}));
+    MakePlan();
+  }
+};
 
 TEST_F(UnitTracker, ATailIsJudgedPerReadyEventAndReportedWhole) {
   AddType(wire::UnitKind::kTail, 2 * kMs, 0);
@@ -163,9 +171,7 @@ TEST_F(UnitTracker, TheTimesReadAtTheEndOfASlowUnitAreWhereTheNextBegins) {
 }
 
 TEST_F(UnitTracker, OnlyWhatIsLongForItsOwnTypeIsLookedAt) {
-  AddType(wire::UnitKind::kIteration, kMs, Bits({0, 1}));
-  AddType(wire::UnitKind::kIteration, kHourNs, Bits({2, 3}));
-  MakePlan();
+  AddQuickAndSlowType();
   Begin(1);
   slot_.contexts[0] = Bits({2, 3});
   slot_.begin_ticks -= TicksOfNs(3 * kMs / 2);  // long for the other type
@@ -182,9 +188,7 @@ TEST_F(UnitTracker, OnlyWhatIsLongForItsOwnTypeIsLookedAt) {
 
 // What it waited for a CPU would be taken off the next one.
 TEST_F(UnitTracker, AfterALongUnitTheTimesAreReadWhateverItsType) {
-  AddType(wire::UnitKind::kIteration, kMs, Bits({0, 1}));
-  AddType(wire::UnitKind::kIteration, kHourNs, Bits({2, 3}));
-  MakePlan();
+  AddQuickAndSlowType();
   Begin(1);
   slot_.contexts[0] = Bits({2, 3});
   usleep(5'000);
