@@ -48,7 +48,7 @@ using Function = long (*)(long);
 uint64_t g_loop_sp;
 __attribute__((noinline)) double BestNanoseconds(Function function) {
   g_loop_sp = reinterpret_cast<uint64_t>(__builtin_frame_address(0)) & ~uint64_t{15};
-  if (t_unit != nullptr) t_unit->base_sp = g_loop_sp;
+  if (t_words.unit != nullptr) t_words.unit->base_sp = g_loop_sp;
   double best = 1e9;
   for (int run = 0; run < kRuns; ++run) {
     const auto start = std::chrono::steady_clock::now();
@@ -94,10 +94,10 @@ class Bench {
  private:
   static PatcherOptions Options() {
     PatcherOptions options;
-    options.layout = {
-        reinterpret_cast<int64_t>(&t_unit) - reinterpret_cast<int64_t>(__builtin_thread_pointer()),
-        offsetof(wire::UnitSlot, base_sp), offsetof(wire::UnitSlot, contexts),
-        offsetof(wire::UnitSlot, hits)};
+    options.layout = {reinterpret_cast<int64_t>(&t_words.unit) -
+                          reinterpret_cast<int64_t>(__builtin_thread_pointer()),
+                      offsetof(wire::UnitSlot, base_sp), offsetof(wire::UnitSlot, contexts),
+                      offsetof(wire::UnitSlot, hits)};
     return options;
   }
 
@@ -154,7 +154,7 @@ class Bench {
     one.depth = depth_;
     one.bit = 2;
     Measure("guard, called, outside units", called);
-    t_unit = &slot_;
+    t_words.unit = &slot_;
     Measure("guard, one context inline", one);
     const bool inline_hit = slot_.contexts[0] == 4;
     one.depth = depth_ + 16;
@@ -166,7 +166,7 @@ class Bench {
     called.context_count = 2;
     Measure("guard as plans have it (arm64: mostly inline)", called);
     if (!inline_hit || slot_.contexts[0] != 4) std::printf("a guard did not see its context\n");
-    t_unit = nullptr;
+    t_words.unit = nullptr;
   }
 
   void MeasureBacktraces() const;

@@ -122,8 +122,8 @@ class Bench {
   void Iterate(int handlers, int commands) {
     LeaveLoopWait(*state_, plan_, kSite, kSp, 1);
     for (int i = 0; i < handlers; ++i) {
-      GuardHit(t_unit, kSp, 2, &handler_);
-      for (int j = 0; j < commands; ++j) GuardHit(t_unit, kSp, 2, &command_);
+      GuardHit(t_words.unit, kSp, 2, &handler_);
+      for (int j = 0; j < commands; ++j) GuardHit(t_words.unit, kSp, 2, &command_);
     }
     EnterLoopWait(*state_, plan_, kSite, kSp, ReadTicks());
   }

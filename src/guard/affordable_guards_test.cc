@@ -50,6 +50,22 @@ TEST(AffordableGuards, AGuardThatTellsMoreIsTakenInPlaceOfOneBeforeIt) {
   EXPECT_EQ(some.right, 900U);
 }
 
+// What is entered again and again and says what another says is for nothing; if it says more, it
+// is not.
+TEST(AffordableGuards, ADearGuardIsTakenOnlyIfItTellsSomething) {
+  Profile profile = ADearGuardBehindACheapOne();
+  using Numbers = std::vector<uint32_t>;
+  profile.guards.push_back({.function = 1, .contexts = {{64}}, .hits_per_mega_unit = 1'000'000});
+  EXPECT_EQ(TakenFor(profile, UINT64_MAX), Numbers({0, 1, 2, 3}));
+  profile.guards.back().hits_per_mega_unit = 1'000'001;
+  EXPECT_EQ(TakenFor(profile, UINT64_MAX), Numbers({0, 1, 2}));
+  profile.guards.back().gain_microbits = 1;
+  EXPECT_EQ(TakenFor(profile, UINT64_MAX), Numbers({0, 1, 2, 3}));
+  profile.guards.back().gain_microbits = 0;
+  profile.guards.erase(profile.guards.begin() + 2);
+  EXPECT_EQ(TakenFor(profile, UINT64_MAX), Numbers({0, 1, 2})) << "the only one that tells";
+}
+
 // Against taking them in order, as far as they fit.
 TEST(AffordableGuards, AreWithinTheirBudgetAndTellNoLessThanTheFirstOnes) {
   uint64_t better = 0;

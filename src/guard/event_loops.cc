@@ -20,12 +20,14 @@ constexpr uint64_t kSeldom = 64;
 
 using EvidenceRow = std::pair<const LoopKey, LoopEvidence>;
 
+using ThreadKey = std::pair<uint32_t, uint32_t>;  // process, thread
+
 // All evidence of one holder.
 struct LoopCandidate {
   std::vector<const EvidenceRow*> rows;
   EventLoop loop;
   uint64_t pairs = 0;
-  std::set<std::pair<uint32_t, uint32_t>> threads;
+  std::set<ThreadKey> threads;
   bool accepted = false;
 };
 
@@ -74,13 +76,19 @@ void TakeSites(LoopCandidate& candidate, const LoopScan& scan) {
   candidate.loop.turns.assign(turns.begin(), turns.end());
 }
 
+bool AnyTwoOfOneProcess(const std::set<ThreadKey>& threads) {
+  return std::adjacent_find(threads.begin(), threads.end(), [](const auto& a, const auto& b) {
+           return a.first == b.first;
+         }) != threads.end();
+}
+
 // Threads that serve one connection after the other wait in between to be given the
 // next; often training ends before any of them does. What the loop's function waits for
 // itself in its iterations would be seen.
 bool Parks(const LoopCandidate& candidate, const std::set<LoopKey>& hand_overs) {
   const EventLoop& loop = candidate.loop;
   if (loop.holder == kNoIndex || !loop.holder_unwound || loop.hand_over ||
-      candidate.threads.size() < 2 ||
+      !AnyTwoOfOneProcess(candidate.threads) ||
       !std::all_of(loop.sites.begin(), loop.sites.end(),
                    [](const auto& site) { return ReceivesFromOutside(site.first.call); })) {
     return false;
@@ -98,9 +106,8 @@ bool Parks(const LoopCandidate& candidate, const std::set<LoopKey>& hand_overs) 
 }
 
 // Threads that wake what the candidate's threads wait for.
-std::set<std::pair<uint32_t, uint32_t>> Wakers(const LoopCandidate& candidate,
-                                               const LoopScan::Wakes& wakes) {
-  std::set<std::pair<uint32_t, uint32_t>> wakers;
+std::set<ThreadKey> Wakers(const LoopCandidate& candidate, const LoopScan::Wakes& wakes) {
+  std::set<ThreadKey> wakers;
   for (const EvidenceRow* row : candidate.rows) {
     if (!candidate.loop.sites.contains(row->first.site)) continue;
     for (const auto& object : row->second.objects) {
@@ -224,7 +231,7 @@ std::vector<EventLoop> FindEventLoops(const LoopScan& scan, uint64_t min_iterati
                 [&](const LoopCandidate& candidate) { return IsNested(candidate, hand_overs); });
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& x, const auto& y) { return x.pairs > y.pairs; });
-  std::vector<std::set<std::pair<uint32_t, uint32_t>>> wakers;
+  std::vector<std::set<ThreadKey>> wakers;
   for (LoopCandidate& candidate : candidates) {
     wakers.push_back(Wakers(candidate, scan.wakes()));
     bool by_others = candidate.threads.size() > 1 && !wakers.back().empty();

@@ -136,6 +136,23 @@ TEST(EventLoops, AFunctionThatWaitsForNobodyWhileItServesParksIfItWaits) {
   }
 }
 
+// A process that serves one connection has nobody who would give it another.
+TEST(EventLoops, AProcessForEachConnectionDoesNotPark) {
+  const TestFolder folder;
+  const PoolLoad load = {.sessions = 1, .requests = 100, .waits_within = false};
+  SimulatedProcess first(7), second(8);
+  for (SimulatedProcess* process : {&first, &second}) {
+    SimulatedThread thread(*process, process->pid());
+    ServeConnections(thread, 1000 * process->pid(), load);
+    thread.Write(folder);
+    process->Write(folder);
+  }
+  const auto loops = LoopsByHolder(folder, first);
+  ASSERT_TRUE(loops.contains("serve"));
+  EXPECT_EQ(loops.at("serve").iterations, 2 * 99U);
+  EXPECT_FALSE(loops.at("serve").parks);
+}
+
 TEST(EventLoops, AFunctionThatWaitsForOthersInItsRequestsDoesNotPark) {
   const auto loops = LearnPool({.sessions = 1, .requests = 100});
   ASSERT_TRUE(loops.contains("serve"));

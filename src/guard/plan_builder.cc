@@ -171,6 +171,19 @@ Boundaries BoundariesOf(const Profile& profile) {
   return result;
 }
 
+// Those that are entered most come first: their trampolines are written in this order, and so
+// share pages.
+std::vector<uint32_t> ByHits(const std::map<uint32_t, std::set<GuardContext>>& contexts,
+                             const std::vector<Guard>& guards) {
+  std::map<uint32_t, uint64_t> hits;
+  for (const Guard& guard : guards) hits[guard.function] += guard.hits_per_mega_unit;
+  std::vector<uint32_t> functions;
+  for (const auto& [function, of_function] : contexts) functions.push_back(function);
+  std::stable_sort(functions.begin(), functions.end(),
+                   [&](uint32_t a, uint32_t b) { return hits[a] > hits[b]; });
+  return functions;
+}
+
 // Functions with their contexts: those that carry a bit and those that cut.
 void AddFunctions(const Profile& profile, const std::vector<Guard>& guards, const ContextBits& bits,
                   PlanTables& tables) {
@@ -183,7 +196,8 @@ void AddFunctions(const Profile& profile, const std::vector<Guard>& guards, cons
   for (const auto& [context, flags] : boundaries.context_flags) {
     contexts[context.function].insert({context.depth});
   }
-  for (const auto& [function, of_function] : contexts) {
+  for (const uint32_t function : ByHits(contexts, guards)) {
+    const std::set<GuardContext>& of_function = contexts[function];
     const ProfileFunction& row = profile.functions[function];
     const auto flags = boundaries.function_flags.find(function);
     tables.functions.push_back(

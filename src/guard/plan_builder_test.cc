@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "guard/affordable_guards.h"
 #include "guard/learn.h"
 #include "guard/random_profile.h"
 #include "guard/thresholds.h"
@@ -61,6 +62,11 @@ Profile WithHandlers(uint64_t seed) {
   ChooseTypesAndGuards(profile, {});
   profile.training.unit_train_ns = profile.training.units * 10'000;
   return profile;
+}
+
+// What a plan takes that may have all.
+size_t AllThatAreWorthIt(const Profile& profile) {
+  return ChooseAffordable(profile, {}).numbers.size();
 }
 
 TEST(BuildPlan, SaysWhatTheProfileSays) {
@@ -127,6 +133,24 @@ TEST(BuildPlan, SaysWhatTheProfileSays) {
   EXPECT_GT(called, 0U);
 }
 
+TEST(BuildPlan, FunctionsThatAreEnteredMostComeFirst) {
+  const Profile profile = WithHandlers(3);
+  const Plan plan =
+      Parse(BuildPlan(profile, wire::Mode::kGuard, {.budget_ppm = 1'000'000}, nullptr));
+  std::vector<uint64_t> hits;
+  for (const wire::PlanFunction& function : plan.functions) {
+    for (const Guard& guard : profile.guards) {
+      const ProfileFunction& row = profile.functions[guard.function];
+      if (row.offset == function.offset && row.module == function.module) {
+        hits.push_back(guard.hits_per_mega_unit);
+      }
+    }
+  }
+  ASSERT_EQ(hits.size(), AllThatAreWorthIt(profile));
+  EXPECT_TRUE(std::is_sorted(hits.rbegin(), hits.rend()));
+  EXPECT_NE(hits.front(), hits.back());
+}
+
 TEST(BuildPlan, KeepsTheBudgetButNeverDropsABoundary) {
   Profile profile = WithHandlers(3);
   PlanFacts wide;
@@ -137,7 +161,7 @@ TEST(BuildPlan, KeepsTheBudgetButNeverDropsABoundary) {
   EXPECT_GT(wide.unit_ns, 0U);
   EXPECT_EQ(narrow.functions, 1U);
   EXPECT_LT(narrow.guards.numbers.size(), wide.guards.numbers.size());
-  EXPECT_EQ(wide.guards.numbers.size(), profile.guards.size());
+  EXPECT_EQ(wide.guards.numbers.size(), AllThatAreWorthIt(profile));
   PlanFacts some;
   const uint64_t middle = (narrow.cost_ppm + wide.cost_ppm) / 2;
   BuildPlan(profile, wire::Mode::kCalibrate, {.budget_ppm = middle}, &some);
@@ -159,18 +183,18 @@ TEST(BuildPlan, TheUnitsOwnCostIsPartOfTheBudgetAndGuardsKeepHalfOfIt) {
   ASSERT_GE(cuts, 1'000'000U);
   EXPECT_EQ(facts.unit_cost_ppm, 4000 + cuts / 10'000) << "what cuts a unit is part of it";
   EXPECT_GT(facts.cost_ppm, facts.unit_cost_ppm);
-  EXPECT_EQ(facts.guards.numbers.size(), profile.guards.size());
+  EXPECT_EQ(facts.guards.numbers.size(), AllThatAreWorthIt(profile));
   // Half of the budget is left to guards, whatever a unit costs.
   PlanOptions tight = costs;
   tight.budget_ppm = 2 * (facts.cost_ppm - facts.unit_cost_ppm);
   ASSERT_LT(tight.budget_ppm, facts.unit_cost_ppm);
   PlanFacts dear;
   BuildPlan(profile, wire::Mode::kGuard, tight, &dear);
-  EXPECT_EQ(dear.guards.numbers.size(), profile.guards.size());
+  EXPECT_EQ(dear.guards.numbers.size(), AllThatAreWorthIt(profile));
   EXPECT_EQ(dear.cost_ppm, facts.cost_ppm);
   tight.budget_ppm -= 20;
   BuildPlan(profile, wire::Mode::kGuard, tight, &dear);
-  EXPECT_LT(dear.guards.numbers.size(), profile.guards.size());
+  EXPECT_LT(dear.guards.numbers.size(), AllThatAreWorthIt(profile));
 }
 
 TEST(BuildPlan, ShortUnitsFindTheCachesAsTheyLeftThem) {

@@ -8,7 +8,7 @@
 namespace culprit::guard::runtime::arm64 {
 namespace {
 
-constexpr uint32_t kX0 = 0, kX1 = 1, kX3 = 3, kX16 = 16, kX17 = 17, kSp = 31;
+constexpr uint32_t kX0 = 0, kX1 = 1, kX3 = 3, kX4 = 4, kX16 = 16, kX17 = 17, kSp = 31;
 constexpr uint32_t kFrameBytes = 96;         // x29 x30, x0-x7, flags
 constexpr uint32_t kStripLink = 0xd50320ff;  // xpaclri; a nop before Armv8.3
 
@@ -40,10 +40,13 @@ bool IsLinkerStub(const EntrySite& site) {
          (WordAt(site.code, pad + 4) & 0xffc003ff) == 0xf9400211;
 }
 
-// x16 = the thread's slot pointer. False: the offset is out of what an add and a
-// load can say.
-bool EmitSlot(int64_t offset, CodeBuffer& out) {
-  if (offset < 0 || offset >= int64_t{1} << 24 || offset % 8 != 0) return false;
+// What an add and a load can say.
+bool IsThreadOffset(int64_t offset) {
+  return offset >= 0 && offset < int64_t{1} << 24 && offset % 8 == 0;
+}
+// x16 = the word there, from the thread pointer.
+bool EmitThreadWord(int64_t offset, CodeBuffer& out) {
+  if (!IsThreadOffset(offset)) return false;
   const auto high = static_cast<uint32_t>(offset >> 12);
   const auto low = static_cast<uint32_t>(offset & 0xfff);
   out.Word(0xd53bd050);                                                 // mrs x16, tpidr_el0
@@ -129,36 +132,26 @@ void EmitMember(uint32_t instruction, uint32_t offset, CodeBuffer& out) {
 }
 constexpr uint32_t kLoadMember = 0xf9400000, kStoreMember = 0xf9000000;
 
-// If the entry is the context's: sets its bit. `again`, unless null, becomes the test that leads
-// elsewhere if that is set already. Returns the tests that lead past all this.
-struct ContextTests {
-  size_t deeper = 0;
-  size_t elsewhere = 0;  // 0: none
-};
-ContextTests EmitContext(const InlineContext& context, const SlotLayout& layout, size_t* again,
-                         CodeBuffer& out) {
-  ContextTests tests;
+// x17 = 0 where the entry is at the depth: what it is less than that.
+void EmitDepth(int32_t depth, const SlotLayout& layout, CodeBuffer& out) {
   EmitMember(kLoadMember, layout.base_sp_offset, out);
   out.Word(0xcb206000 | kX17 << 16 | kSp << 5 | kX17);  // sub x17, sp, x17
-  EmitAdd(context.depth, out);
-  tests.deeper = EmitTest(kCbnz, kX17, out);
-  if (context.return_address != 0) {
-    EmitConstant(kX17, context.return_address, out);
-    out.Word(0xcb1e0231);  // sub x17, x17, x30
-    tests.elsewhere = EmitTest(kCbnz, kX17, out);
-  }
-  const uint32_t word_offset = layout.contexts_offset + context.bit / 64 * 8;
-  EmitMember(kLoadMember, word_offset, out);
-  if (again != nullptr) *again = EmitTest(TestBit(context.bit), kX17, out);
-  // orr x17, x17, #1 << n: one set bit, rotated right by 64 - n.
-  out.Word(0xb2400000 | (64 - context.bit % 64) % 64 << 16 | kX17 << 5 | kX17);
-  EmitMember(kStoreMember, word_offset, out);
-  return tests;
+  EmitAdd(depth, out);
+}
+// x17 = 0 where the entry has that caller.
+void EmitCaller(uint64_t return_address, CodeBuffer& out) {
+  EmitConstant(kX17, return_address, out);
+  out.Word(0xcb1e0231);  // sub x17, x17, x30
 }
 
-void LandTests(const ContextTests& tests, CodeBuffer& out) {
-  Land(tests.deeper, kCbnz, kX17, out);
-  if (tests.elsewhere != 0) Land(tests.elsewhere, kCbnz, kX17, out);
+// `again`, unless null, becomes the test that leads elsewhere if the bit is set already.
+void EmitMark(uint32_t bit, const SlotLayout& layout, size_t* again, CodeBuffer& out) {
+  const uint32_t word_offset = layout.contexts_offset + bit / 64 * 8;
+  EmitMember(kLoadMember, word_offset, out);
+  if (again != nullptr) *again = EmitTest(TestBit(bit), kX17, out);
+  // orr x17, x17, #1 << n: one set bit, rotated right by 64 - n.
+  out.Word(0xb2400000 | (64 - bit % 64) % 64 << 16 | kX17 << 5 | kX17);
+  EmitMember(kStoreMember, word_offset, out);
 }
 
 void LandJump(size_t at, CodeBuffer& out) {
@@ -166,10 +159,12 @@ void LandJump(size_t at, CodeBuffer& out) {
   out.Overwrite(at, &word, sizeof(word));
 }
 
+// The difference of any two depths can be said by EmitAdd.
+constexpr int64_t kDepthBound = int64_t{1} << 23;
+
 bool FitsInline(const InlineContext& context, const SlotLayout& layout, bool signed_link) {
-  const int64_t depth = context.depth;
-  return depth > -(int64_t{1} << 24) && depth < int64_t{1} << 24 && IsMember(layout.hits_offset) &&
-         IsMember(layout.base_sp_offset) &&
+  return context.depth > -kDepthBound && context.depth <= kDepthBound &&
+         IsMember(layout.hits_offset) && IsMember(layout.base_sp_offset) &&
          IsMember(layout.contexts_offset + context.bit / 64 * 8) &&
          (context.return_address == 0 || !signed_link);
 }
@@ -181,9 +176,26 @@ bool AllFitInline(const Hook& hook, const SlotLayout& layout, bool signed_link) 
   }
   for (uint32_t i = 0; i < hook.context_count; ++i) {
     if (!FitsInline(hook.contexts[i], layout, signed_link)) return false;
+    const bool cuts = hook.contexts[i].cut != 0;
+    if (cuts && (hook.cut == 0 || !IsThreadOffset(layout.thread_offset))) return false;
   }
   return true;
 }
+
+// The way back: what was displaced, then the rest of the function.
+struct WayBack {
+  uint32_t displaced = 0;
+  uint64_t at = 0;
+
+  bool Emit(CodeBuffer& out) const {
+    return Relocate(displaced, at, out) && EmitBranch(at + 4, out);
+  }
+  bool IsShort() const {
+    uint8_t room[64];
+    CodeBuffer out(room, at);
+    return Relocate(displaced, at, out) && out.size() == 4;
+  }
+};
 
 // What is filled in when the rest of a trampoline is written: tests and jumps to its end, and to
 // what stands behind the end.
@@ -191,9 +203,12 @@ struct Ways {
   size_t skip = 0;  // a test; 0: none
   size_t end[kMaxInlineContexts];
   uint32_t ends = 0;
-  bool counts = false;  // there is a part behind the end
-  ContextTests last;    // of the last context: no other is left
-  size_t again[kMaxInlineContexts];
+  bool counts = false;                    // there is a part behind the end
+  size_t missed_test = 0;                 // no context is the entry's: a test (cbnz x17)...
+  size_t missed_other = 0;                // ...another...
+  size_t missed = 0;                      // ...or a jump; 0: none
+  size_t again[kMaxInlineContexts] = {};  // 0: it is none that is marked
+  size_t cut[kMaxInlineContexts] = {};    // jumps; 0: it is none that cuts, or does so in place
   uint32_t contexts = 0;
 };
 
@@ -202,20 +217,48 @@ void LandEnds(const Ways& ways, CodeBuffer& out) {
   for (uint32_t i = 0; i < ways.ends; ++i) LandJump(ways.end[i], out);
 }
 
-// The first hit of a context in a unit sets its bit, and that is all: what it costs is how many
-// lines of the cache it needs, and with one context this is one. All other hits are counted.
-void EmitInline(const Hook& hook, const SlotLayout& layout, CodeBuffer& out, Ways& ways) {
-  ways.counts = true;
-  ways.contexts = hook.context_count;
+void EmitJump(size_t to, CodeBuffer& out) {
+  const auto bytes = static_cast<int64_t>(to) - static_cast<int64_t>(out.size());
+  out.Word(0x14000000 | (static_cast<uint32_t>(bytes / 4) & 0x3ffffff));  // b
+}
+
+// Of several contexts: depths are compared one after the other, which needs few lines of the
+// cache, and what is done at one that fits stands behind them, with a way back of its own.
+void EmitSeveral(const Hook& hook, const SlotLayout& layout, const WayBack& back, CodeBuffer& out,
+                 Ways& ways) {
+  size_t fits[kMaxInlineContexts];
+  size_t next[kMaxInlineContexts];
+  EmitDepth(hook.contexts[0].depth, layout, out);
   for (uint32_t i = 0; i < hook.context_count; ++i) {
-    const ContextTests tests = EmitContext(hook.contexts[i], layout, &ways.again[i], out);
-    if (i + 1 == hook.context_count) {
-      ways.last = tests;
-      return;
+    if (i != 0) EmitAdd(int64_t{hook.contexts[i].depth} - hook.contexts[i - 1].depth, out);
+    fits[i] = EmitTest(kCbz, kX17, out);
+    next[i] = out.size();
+  }
+  ways.missed = out.size();
+  out.Word(0);
+  const bool copies = back.IsShort();
+  for (uint32_t i = 0; i < hook.context_count; ++i) {
+    const InlineContext& context = hook.contexts[i];
+    Land(fits[i], kCbz, kX17, out);
+    size_t elsewhere = 0;
+    if (context.return_address != 0) {
+      EmitCaller(context.return_address, out);
+      elsewhere = EmitTest(kCbnz, kX17, out);
     }
-    ways.end[ways.ends++] = out.size();
-    out.Word(0);
-    LandTests(tests, out);
+    if (context.cut != 0) {
+      ways.cut[i] = out.size();
+      out.Word(0);
+    } else {
+      EmitMark(context.bit, layout, &ways.again[i], out);
+      if (!copies || !back.Emit(out)) {
+        ways.end[ways.ends++] = out.size();
+        out.Word(0);
+      }
+    }
+    if (elsewhere == 0) continue;
+    Land(elsewhere, kCbnz, kX17, out);
+    out.Word(0xaa1f03f1);  // mov x17, xzr: as it was
+    EmitJump(next[i], out);
   }
 }
 
@@ -229,31 +272,60 @@ void EmitGuardCall(const Hook& hook, bool signed_link, CodeBuffer& out) {
   EmitRestore(out);
 }
 
-bool EmitGuard(const Hook& hook, const SlotLayout& layout, bool signed_link, CodeBuffer& out,
-               Ways& ways) {
-  if (!EmitSlot(layout.slot_offset, out)) return false;
+// x16 is the slot pointer; what the function needs besides is said by constants.
+void EmitCut(const Hook& hook, uint64_t cut, const SlotLayout& layout, bool signed_link,
+             CodeBuffer& out) {
+  EmitSave(out);
+  EmitReturnAddress(signed_link, out);
+  out.Word(0xaa1003e0);  // mov x0, x16
+  EmitThreadWord(layout.thread_offset, out);
+  out.Word(0xaa1003e5);  // mov x5, x16
+  EmitEntrySp(kX1, out);
+  EmitConstant(kX3, hook.argument, out);
+  EmitConstant(kX4, cut, out);
+  EmitCall(hook.cut, out);
+  EmitRestore(out);
+}
+
+// The first hit of a context in a unit sets its bit, and that is all: what it costs is how many
+// lines of the cache it needs, and with one context this is one. All other hits are counted.
+void EmitInline(const Hook& hook, const SlotLayout& layout, bool signed_link, const WayBack& back,
+                CodeBuffer& out, Ways& ways) {
+  ways.counts = true;
+  ways.contexts = hook.context_count;
+  if (hook.context_count > 1) return EmitSeveral(hook, layout, back, out, ways);
+  const InlineContext& context = hook.contexts[0];
+  EmitDepth(context.depth, layout, out);
+  ways.missed_test = EmitTest(kCbnz, kX17, out);
+  if (context.return_address != 0) {
+    EmitCaller(context.return_address, out);
+    ways.missed_other = EmitTest(kCbnz, kX17, out);
+  }
+  if (context.cut != 0) return EmitCut(hook, context.cut, layout, signed_link, out);
+  EmitMark(context.bit, layout, &ways.again[0], out);
+}
+
+bool EmitGuard(const Hook& hook, const SlotLayout& layout, bool signed_link, const WayBack& back,
+               CodeBuffer& out, Ways& ways) {
+  if (!EmitThreadWord(layout.slot_offset, out)) return false;
   ways.skip = EmitTest(kCbz, kX16, out);
   if (AllFitInline(hook, layout, signed_link)) {
-    EmitInline(hook, layout, out, ways);
+    EmitInline(hook, layout, signed_link, back, out, ways);
   } else {
     EmitGuardCall(hook, signed_link, out);
   }
   return true;
 }
 
-void EmitJump(size_t to, CodeBuffer& out) {
-  const auto bytes = static_cast<int64_t>(to) - static_cast<int64_t>(out.size());
-  out.Word(0x14000000 | (static_cast<uint32_t>(bytes / 4) & 0x3ffffff));  // b
-}
-
 // Behind the end, out of the lines that most hits need: three of four hits are counted, without a
 // call; the record, the rules and the saved registers would be as many lines again.
 void EmitCounting(const Hook& hook, const SlotLayout& layout, bool signed_link, const Ways& ways,
                   size_t end, CodeBuffer& out) {
-  if (!ways.counts) return;
-  LandTests(ways.last, out);
+  if (ways.missed_test != 0) Land(ways.missed_test, kCbnz, kX17, out);
+  if (ways.missed_other != 0) Land(ways.missed_other, kCbnz, kX17, out);
+  if (ways.missed != 0) LandJump(ways.missed, out);
   for (uint32_t i = 0; i < ways.contexts; ++i) {
-    Land(ways.again[i], TestBit(hook.contexts[i].bit), kX17, out);
+    if (ways.again[i] != 0) Land(ways.again[i], TestBit(hook.contexts[i].bit), kX17, out);
   }
   EmitMember(kLoadMember, layout.hits_offset, out);
   EmitAdd(1, out);
@@ -268,11 +340,27 @@ void EmitCounting(const Hook& hook, const SlotLayout& layout, bool signed_link, 
   EmitJump(end, out);
 }
 
+// What stands behind the end.
+void EmitRest(const Hook& hook, const SlotLayout& layout, bool signed_link, const Ways& ways,
+              size_t end, CodeBuffer& out) {
+  if (!ways.counts) return;
+  for (uint32_t i = 0; i < ways.contexts; ++i) {
+    if (ways.cut[i] == 0) continue;
+    LandJump(ways.cut[i], out);
+    EmitCut(hook, hook.contexts[i].cut, layout, signed_link, out);
+    EmitJump(end, out);
+  }
+  EmitCounting(hook, layout, signed_link, ways, end, out);
+}
+
 bool EmitOneContext(const Hook& hook, const SlotLayout& layout, CodeBuffer& out, Ways& ways) {
-  const InlineContext context = {.depth = hook.depth, .bit = hook.bit, .return_address = 0};
-  if (!FitsInline(context, layout, false) || !EmitSlot(layout.slot_offset, out)) return false;
+  const InlineContext context = {.depth = hook.depth, .bit = hook.bit};
+  if (!FitsInline(context, layout, false) || !EmitThreadWord(layout.slot_offset, out)) return false;
   ways.skip = EmitTest(kCbz, kX16, out);
-  LandTests(EmitContext(context, layout, nullptr, out), out);
+  EmitDepth(hook.depth, layout, out);
+  const size_t deeper = EmitTest(kCbnz, kX17, out);
+  EmitMark(hook.bit, layout, nullptr, out);
+  Land(deeper, kCbnz, kX17, out);
   return true;
 }
 
@@ -288,14 +376,14 @@ void EmitDetour(const Hook& hook, uint32_t pad, CodeBuffer& out, EntryPatch& pat
   out.Word(pad != 0 ? pad : 0xd503245f);  // bti c
 }
 
-bool EmitHook(const Hook& hook, const SlotLayout& layout, uint32_t pad, CodeBuffer& out,
-              EntryPatch& patch, Ways& ways) {
+bool EmitHook(const Hook& hook, const SlotLayout& layout, uint32_t pad, const WayBack& back,
+              CodeBuffer& out, EntryPatch& patch, Ways& ways) {
   switch (hook.kind) {
     case HookKind::kTraining:
       EmitTraining(hook, SignsReturnAddress(pad), out);
       return true;
     case HookKind::kGuard:
-      return EmitGuard(hook, layout, SignsReturnAddress(pad), out, ways);
+      return EmitGuard(hook, layout, SignsReturnAddress(pad), back, out, ways);
     case HookKind::kOneContext:
       return EmitOneContext(hook, layout, out, ways);
     case HookKind::kDetour:
@@ -341,15 +429,16 @@ EntryPatch WriteTrampoline(const EntrySite& site, const Hook& hook, const SlotLa
   const uint32_t jump = BranchWord(at, out.here());
   if (jump == 0) return Refused(PatchOutcome::kFar);
   std::memcpy(patch.jump, &jump, sizeof(jump));
+  const WayBack back = {.displaced = WordAt(site.code, patch.offset), .at = at};
   Ways ways;
-  if (!EmitHook(hook, layout, pad, out, patch, ways)) return Refused(PatchOutcome::kUnrelocatable);
-  const size_t end = out.size();
-  LandEnds(ways, out);
-  if (!Relocate(WordAt(site.code, patch.offset), at, out)) {
+  if (!EmitHook(hook, layout, pad, back, out, patch, ways)) {
     return Refused(PatchOutcome::kUnrelocatable);
   }
+  const size_t end = out.size();
+  LandEnds(ways, out);
+  if (!Relocate(back.displaced, at, out)) return Refused(PatchOutcome::kUnrelocatable);
   if (!EmitBranch(at + 4, out)) return Refused(PatchOutcome::kFar);
-  EmitCounting(hook, layout, SignsReturnAddress(pad), ways, end, out);
+  EmitRest(hook, layout, SignsReturnAddress(pad), ways, end, out);
   return out.full() ? Refused(PatchOutcome::kNoMemory) : patch;
 }
 

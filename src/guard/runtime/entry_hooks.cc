@@ -141,7 +141,8 @@ void AddInlineContexts(const GuardRecord& guard, MappedArray<InlineContext>& con
   hook.context_count = guard.count;
   for (uint32_t i = 0; i < guard.count; ++i) {
     const ContextRule& rule = guard.rules[i];
-    contexts.Append({rule.depth, rule.bit, rule.return_address});
+    contexts.Append(
+        {rule.depth, rule.bit, rule.return_address, rule.flags == 0 ? 0 : WordOfCut(guard, i)});
   }
 }
 
@@ -150,7 +151,10 @@ void AddInlineContexts(const GuardRecord& guard, MappedArray<InlineContext>& con
 void MakePatcher() {
   PatcherOptions options;
   const auto thread = reinterpret_cast<uint64_t>(__builtin_thread_pointer());
-  options.layout.slot_offset = static_cast<int64_t>(reinterpret_cast<uint64_t>(&t_unit) - thread);
+  options.layout.slot_offset =
+      static_cast<int64_t>(reinterpret_cast<uint64_t>(&t_words.unit) - thread);
+  options.layout.thread_offset =
+      static_cast<int64_t>(reinterpret_cast<uint64_t>(&t_words.state) - thread);
   options.layout.base_sp_offset = offsetof(wire::UnitSlot, base_sp);
   options.layout.contexts_offset = offsetof(wire::UnitSlot, contexts);
   options.layout.hits_offset = offsetof(wire::UnitSlot, hits);
@@ -231,6 +235,7 @@ HookCounts InstallGuards(const LoadedPlan& plan) {
     request.hook.kind = HookKind::kGuard;
     request.hook.function = AddressOf(&GuardHit);
     request.hook.argument = reinterpret_cast<uint64_t>(&guard);
+    request.hook.cut = AddressOf(&CutHit);
     AddInlineContexts(guard, contexts, request.hook);
     if (!requests.Append(request) || !entries.Append(guard.entry)) return {};
   }

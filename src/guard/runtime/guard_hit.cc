@@ -2,6 +2,7 @@
 #include "guard/runtime/guard_hit.h"
 
 #include "guard/runtime/loaded_plan.h"
+#include "guard/runtime/near_code.h"
 #include "guard/runtime/rare_hit.h"
 #include "guard/runtime/thread_state.h"
 #include "guard/runtime/unit_clock.h"
@@ -26,28 +27,50 @@ __attribute__((noinline, cold)) void TakeRareHit(const ContextRule* rule, uint64
   CallSavingVectors(HandleRareHit, &hit);
 }
 
+CULPRIT_NEAR_CODE __attribute__((noinline)) bool TakeQuietTurn(ThreadState& state) {
+  return TurnQuietly(state, ReadTicks());
+}
+
 // A boundary between units that nothing is to be said of.
-__attribute__((noinline)) bool TakeQuietBoundary(wire::UnitSlot& slot, const ContextRule& rule,
-                                                 const GuardRecord& guard) {
-  constexpr uint32_t kKnown = kCuts | wire::PlanContext::kTurn | wire::PlanContext::kNoBit;
-  ThreadState* state = KnownThread();
-  if ((rule.flags & ~kKnown) != 0 || state == nullptr || state->odd.in_runtime ||
-      state->slot != &slot || state->plan == nullptr) {
+[[gnu::always_inline]] inline bool TakeQuietBoundary(wire::UnitSlot& slot, ThreadState* state,
+                                                     uint32_t flags, uint32_t bit,
+                                                     wire::UnitKind begun) {
+  if (state == nullptr || state->slot != &slot || state->plan == nullptr || state->odd.in_runtime) {
     return false;
   }
-  if ((rule.flags & ~uint32_t{wire::PlanContext::kNoBit}) != 0 &&
-      !CutQuietly(*state, guard, rule, ReadTicks())) {
+  if (IsTurn(state->limits, flags)) {
+    if (!TakeQuietTurn(*state)) return false;
+  } else if ((flags & kCuts) != 0 && !CutQuietly(*state, flags, begun, ReadTicks())) {
     return false;
   }
-  if ((rule.flags & wire::PlanContext::kNoBit) == 0) {
-    slot.contexts[rule.bit / 64] |= uint64_t{1} << rule.bit % 64;
-  }
+  if ((flags & wire::PlanContext::kNoBit) == 0) slot.contexts[bit / 64] |= uint64_t{1} << bit % 64;
   return true;
+}
+
+__attribute__((noinline)) bool TakeQuietRule(wire::UnitSlot& slot, const ContextRule& rule,
+                                             const GuardRecord& guard) {
+  return (rule.flags & ~kQuietFlags) == 0 &&
+         TakeQuietBoundary(slot, KnownThread(), rule.flags, rule.bit, KindBegunBy(guard.flags));
 }
 
 }  // namespace
 
-void GuardHit(void* slot_pointer, uint64_t sp, uint64_t return_address, const void* record) {
+CULPRIT_NEAR_CODE void CutHit(void* slot_pointer, uint64_t sp, uint64_t return_address,
+                              const void* record, uint64_t cut, void* thread) {
+  auto& slot = *static_cast<wire::UnitSlot*>(slot_pointer);
+  const uint64_t hits = ++slot.hits;
+  const Cut known = CutOf(cut);
+  if (__builtin_expect(hits % kChargeHits != 0, 1) &&
+      TakeQuietBoundary(slot, static_cast<ThreadState*>(thread), known.flags, known.bit,
+                        known.begun)) {
+    return;
+  }
+  const auto& guard = *static_cast<const GuardRecord*>(record);
+  TakeRareHit(guard.rules + known.rule, sp, return_address, guard);
+}
+
+CULPRIT_NEAR_CODE void GuardHit(void* slot_pointer, uint64_t sp, uint64_t return_address,
+                                const void* record) {
   auto& slot = *static_cast<wire::UnitSlot*>(slot_pointer);
   const auto& guard = *static_cast<const GuardRecord*>(record);
   const auto depth = static_cast<int32_t>(slot.base_sp - (sp & ~uint64_t{15}));
@@ -71,7 +94,7 @@ void GuardHit(void* slot_pointer, uint64_t sp, uint64_t return_address, const vo
         __builtin_expect(hits % kChargeHits != 0, 1)) {
       return;
     }
-  } else if (hits % kChargeHits != 0 && TakeQuietBoundary(slot, *rule, guard)) {
+  } else if (hits % kChargeHits != 0 && TakeQuietRule(slot, *rule, guard)) {
     return;
   }
   TakeRareHit(rule, sp, return_address, guard);

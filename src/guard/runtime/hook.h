@@ -27,6 +27,11 @@ namespace culprit::guard::runtime {
 using TrainingFunction = void (*)(uint64_t id, uint64_t sp, uint64_t return_address);
 using GuardFunction = void (*)(void* slot, uint64_t sp, uint64_t return_address,
                                const void* record);
+// What the record says of the context is in `cut` already (InlineContext::cut): where units are
+// far apart, each word that need not be loaded is a line of the cache. `thread`: the thread's
+// other word in TLS (SlotLayout::thread_offset).
+using CutFunction = void (*)(void* slot, uint64_t sp, uint64_t return_address, const void* record,
+                             uint64_t cut, void* thread);
 
 enum class HookKind : uint32_t {
   kTraining,    // TrainingFunction(id, sp, return address) at every entry
@@ -38,13 +43,14 @@ enum class HookKind : uint32_t {
   kNothing,     // the way through the trampoline alone, to be measured
 };
 
-// A context that sets a bit and does no more.
+// A context that sets a bit and does no more, or one that cuts units.
 struct InlineContext {
   int32_t depth = 0;
   uint32_t bit = 0;
   uint64_t return_address = 0;  // 0: any
+  uint64_t cut = 0;             // not 0: given to Hook::cut, which does all
 };
-inline constexpr uint32_t kMaxInlineContexts = 4;
+inline constexpr uint32_t kMaxInlineContexts = 12;
 #if defined(__aarch64__)
 inline constexpr bool kTrampolinesMark = true;  // Hook::contexts
 #else
@@ -64,6 +70,7 @@ struct Hook {
   // it. arm64; ignored by x86-64.
   const InlineContext* contexts = nullptr;
   uint32_t context_count = 0;
+  uint64_t cut = 0;  // address of a CutFunction
 };
 
 }  // namespace culprit::guard::runtime

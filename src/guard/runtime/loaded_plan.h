@@ -45,14 +45,37 @@ struct GuardRecord {
   mutable std::atomic<bool> removed;
 };
 
-// Its contexts only set a bit each, and are so few that its trampoline may look for them
-// (Hook::contexts): there the first hit of each in a unit is not counted.
+// Of a rule with others the record is needed.
+inline constexpr uint32_t kQuietFlags = wire::PlanContext::kBoundary | wire::PlanContext::kTail |
+                                        wire::PlanContext::kTurn | wire::PlanContext::kNoBit;
+
+// Its contexts only set a bit or cut units, and are so few that its trampoline may look for them
+// (Hook::contexts): there the first hit of each in a unit is not counted, unless it cuts.
 inline bool IsInline(const GuardRecord& guard) {
   if (guard.count == 0 || guard.count > kMaxInlineContexts) return false;
   for (uint32_t i = 0; i < guard.count; ++i) {
-    if (guard.rules[i].flags != 0) return false;
+    if ((guard.rules[i].flags & ~kQuietFlags) != 0) return false;
   }
   return true;
+}
+
+// What is to be known of a context that cuts, in one word (InlineContext::cut).
+struct Cut {
+  uint32_t flags;  // PlanContext::Flags
+  uint32_t bit;
+  uint32_t rule;  // of the guard's
+  wire::UnitKind begun;
+};
+inline uint64_t WordOfCut(const GuardRecord& guard, uint32_t rule) {
+  const ContextRule& context = guard.rules[rule];
+  const bool command = (guard.flags & wire::PlanFunction::kCommand) != 0;
+  return uint64_t{context.flags} | uint64_t{context.bit} << 16 | uint64_t{rule} << 32 |
+         uint64_t{command} << 48;
+}
+[[gnu::always_inline]] inline Cut CutOf(uint64_t word) {
+  return {static_cast<uint32_t>(word & 0xffff), static_cast<uint32_t>(word >> 16 & 0xffff),
+          static_cast<uint32_t>(word >> 32 & 0xffff),
+          (word >> 48) != 0 ? wire::UnitKind::kCommand : wire::UnitKind::kHandler};
 }
 
 // Waits for other threads, by WaitCall, as LoadedPlan::calls.

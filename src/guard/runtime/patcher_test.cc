@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "guard/runtime/code_address.h"
@@ -69,6 +70,20 @@ HOOK_FUNCTION void CountGuard(void* slot, uint64_t sp, uint64_t return_address,
   CLOBBER_ALL();
 }
 
+uint64_t g_cut;
+const void* g_thread;
+HOOK_FUNCTION void CountCut(void* slot, uint64_t sp, uint64_t return_address, const void* record,
+                            uint64_t cut, void* thread) {
+  __atomic_fetch_add(&g_hits, 1, __ATOMIC_RELAXED);
+  g_slot = slot;
+  g_sp = sp;
+  g_return_address = return_address;
+  g_argument = reinterpret_cast<uint64_t>(record);
+  g_cut = cut;
+  g_thread = thread;
+  CLOBBER_ALL();
+}
+
 int64_t SlotOffset() {
   return reinterpret_cast<int64_t>(&t_slot) - reinterpret_cast<int64_t>(__builtin_thread_pointer());
 }
@@ -76,7 +91,8 @@ int64_t SlotOffset() {
 PatcherOptions Options(WritePath path = WritePath::kBest) {
   PatcherOptions options;
   options.layout = {SlotOffset(), offsetof(wire::UnitSlot, base_sp),
-                    offsetof(wire::UnitSlot, contexts), offsetof(wire::UnitSlot, hits)};
+                    offsetof(wire::UnitSlot, contexts), offsetof(wire::UnitSlot, hits),
+                    SlotOffset()};
   options.write_path = path;
   return options;
 }
@@ -99,6 +115,12 @@ Hook GuardHook(uint64_t record) {
   Hook hook = TrainingHook(record);
   hook.kind = HookKind::kGuard;
   hook.function = reinterpret_cast<uint64_t>(&CountGuard);
+  return hook;
+}
+
+Hook CuttingHook(uint64_t record) {
+  Hook hook = GuardHook(record);
+  hook.cut = reinterpret_cast<uint64_t>(&CountCut);
   return hook;
 }
 
@@ -154,6 +176,17 @@ void ExpectAllPatched(Patcher& patcher, std::span<PatchRequest> requests) {
   }
 }
 
+const TestEntry& EntryNamed(const std::string& name) {
+  for (const TestEntry& entry : TestEntries()) {
+    if (entry.name == name) return entry;
+  }
+  ADD_FAILURE() << "no entry " << name;
+  return TestEntries()[0];
+}
+
+// Of the calls of ExpectSameRegisters, by its slot.
+constexpr int32_t kDepthOfCalls = 640;
+
 // All entries, unpatched and with the hook, from the same registers.
 void ExpectSameRegisters(const Hook& hook, bool with_slot, WritePath path) {
   wire::UnitSlot slot{};
@@ -175,6 +208,9 @@ void ExpectSameRegisters(const Hook& hook, bool with_slot, WritePath path) {
   Patcher& patcher = path == WritePath::kMprotect ? by_protection : ThePatcher();
   std::vector<PatchRequest> requests = RequestsForAll(hook);
   ExpectAllPatched(patcher, requests);
+  RegisterState stack{};
+  CallWithRegisters(EntryNamed("stack_in").begin, &stack);
+  slot.base_sp = (stack.general[0] & ~uint64_t{15}) + kDepthOfCalls;
   t_slot = with_slot ? &slot : nullptr;
   size_t call = 0;
   for (const TestEntry& entry : TestEntries()) {
@@ -201,11 +237,17 @@ TEST(Patcher, EveryWayToBeginAFunctionWorksUnderEveryHook) {
     EXPECT_EQ(g_hits, 0u);
     ExpectSameRegisters(GuardHook(1), true, path);
     EXPECT_GT(g_hits, 60u * (TestEntries().size() - 12));
-    const InlineContext contexts[] = {{96, 70, 0}, {32, 3, 1}, {-16, 511, 0}};
-    Hook with_contexts = GuardHook(1);
+    InlineContext contexts[] = {{96, 70, 0}, {32, 3, 1}, {-16, 511, 0}, {48, 5, 0, 7}};
+    Hook with_contexts = CuttingHook(1);
     with_contexts.contexts = contexts;
-    with_contexts.context_count = 3;
-    ExpectSameRegisters(with_contexts, true, path);
+    for (const uint32_t count : {1u, 4u}) {
+      with_contexts.context_count = count;
+      for (InlineContext& context : contexts) {
+        const int32_t depth = std::exchange(context.depth, kDepthOfCalls);
+        ExpectSameRegisters(with_contexts, true, path);
+        context.depth = depth;
+      }
+    }
     Hook hook;
     hook.kind = HookKind::kOneContext;
     hook.depth = 96;
@@ -229,14 +271,6 @@ TEST(Patcher, WhatCannotBePatchedIsRefusedAndUntouched) {
   }
   EXPECT_GE(refused, 5u);
   EXPECT_EQ(patcher.patched(), 0u);
-}
-
-const TestEntry& EntryNamed(const std::string& name) {
-  for (const TestEntry& entry : TestEntries()) {
-    if (entry.name == name) return entry;
-  }
-  ADD_FAILURE() << "no entry " << name;
-  return TestEntries()[0];
 }
 
 TEST(Patcher, HooksAreToldStackPointerReturnAddressAndArgument) {
@@ -323,16 +357,80 @@ HOOK_FUNCTION void CountHit(void* slot, uint64_t, uint64_t, const void*) {
 // Far contexts with callers take most room; where they begin in a line differs each time.
 TEST(Patcher, TheLongestTrampolineFits) {
   Patcher& patcher = ThePatcher();
-  constexpr uint64_t kFar = 0x1234'5678'9abc;
-  const InlineContext contexts[] = {
-      {70000, 500, kFar}, {70016, 501, kFar}, {70032, 502, kFar}, {70048, 503, kFar}};
+  constexpr uint64_t kFar = 0x1234'5678'9abc'def0;
+  InlineContext contexts[kMaxInlineContexts];
+  for (uint32_t i = 0; i < kMaxInlineContexts; ++i) {
+    contexts[i] = {static_cast<int32_t>(70000 + i * 100000), i, kFar, i % 2 == 0 ? 0 : kFar};
+  }
   for (int i = 0; i < 16; ++i) {
-    PatchRequest request{StartOf(EntryNamed("stack_in")), GuardHook(1)};
-    request.hook.contexts = contexts;
-    request.hook.context_count = 4;
-    ASSERT_EQ(patcher.Install({&request, 1}, true), 1u) << i;
+    std::vector<PatchRequest> requests = RequestsForAll(CuttingHook(kFar));
+    for (PatchRequest& request : requests) {
+      request.hook.contexts = contexts;
+      request.hook.context_count = kMaxInlineContexts;
+    }
+    ExpectAllPatched(patcher, requests);
     patcher.RemoveAll();
   }
+}
+
+// What is looked for by the trampoline itself, in steps, against a plain search.
+TEST(Patcher, OfSeveralContextsTheFirstThatFitsIsTaken) {
+  Patcher& patcher = ThePatcher();
+  const TestEntry& entry = EntryNamed("stack_in");
+  RegisterState state{};
+  CallWithRegisters(entry.begin, &state);
+  const uint64_t sp = state.general[0] & ~uint64_t{15};
+  const uint64_t caller = state.general[1];
+  std::mt19937 random(5);
+  uint32_t marked = 0, cut = 0, missed = 0;
+  for (int round = 0; round < 3000; ++round) {
+    InlineContext contexts[kMaxInlineContexts];
+    PatchRequest request{StartOf(entry), CuttingHook(0xfeed)};
+    request.hook.contexts = contexts;
+    request.hook.context_count = 1 + random() % kMaxInlineContexts;
+    for (uint32_t i = 0; i < request.hook.context_count; ++i) {
+      const int32_t depths[] = {-16, 0, 16, 4096, 70000, 1 << 23};
+      const uint64_t callers[] = {0, caller, caller + 4};
+      contexts[i] = {depths[random() % 6], static_cast<uint32_t>(random() % 512),
+                     callers[random() % 3], random() % 3 == 0 ? 1 + random() % 100000 : 0};
+    }
+    ASSERT_EQ(patcher.Install({&request, 1}, true), 1u);
+    wire::UnitSlot slot{};
+    const int32_t depth = contexts[random() % request.hook.context_count].depth;
+    slot.base_sp = sp + static_cast<uint64_t>(int64_t{depth});
+    const InlineContext* expected =
+        std::find_if(contexts, contexts + request.hook.context_count, [&](const InlineContext& c) {
+          return c.depth == depth && (c.return_address == 0 || c.return_address == caller);
+        });
+    const bool fits = expected != contexts + request.hook.context_count;
+    g_hits = 0;
+    t_slot = &slot;
+    CallWithRegisters(entry.begin, &state);
+    t_slot = nullptr;
+    wire::UnitSlot as_expected{};
+    if (fits && expected->cut == 0) {
+      ++marked;
+      as_expected.contexts[expected->bit / 64] = uint64_t{1} << expected->bit % 64;
+    }
+    EXPECT_TRUE(
+        std::equal(slot.contexts, slot.contexts + wire::kContextWords, as_expected.contexts));
+    EXPECT_EQ(slot.hits, fits ? 0u : 1u);
+    ASSERT_EQ(g_hits, fits && expected->cut != 0 ? 1u : 0u) << "round " << round;
+    if (g_hits == 1) {
+      ++cut;
+      EXPECT_EQ(g_cut, expected->cut);
+      EXPECT_EQ(g_slot, &slot);
+      EXPECT_EQ(g_thread, &slot) << "the word that the layout names";
+      EXPECT_EQ(g_argument, 0xfeedu);
+      EXPECT_EQ(g_sp, state.general[0]);
+      EXPECT_EQ(g_return_address, caller);
+    }
+    if (!fits) ++missed;
+    patcher.RemoveAll();
+  }
+  EXPECT_GT(marked, 300u);
+  EXPECT_GT(cut, 300u);
+  EXPECT_GT(missed, 300u);
 }
 
 TEST(Patcher, TheFirstHitOfAnInlineContextIsOnlyMarkedAndOfTheOthersEveryFourthCalls) {

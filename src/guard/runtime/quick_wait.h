@@ -26,11 +26,8 @@ namespace culprit::guard::runtime {
 // blocks is asked once in so many reads, and after one that failed.
 inline constexpr uint32_t kUsesOfAnswer = 64;
 
-// The call is known to be no site of the plan.
-[[gnu::always_inline]] inline bool IsForeign(const CallPlace& place) {
-  const ThreadState* state = KnownThread();
-  return state != nullptr && state->foreign_site == place.site && state->plan == CurrentPlan() &&
-         state->plan != nullptr;
+[[gnu::always_inline]] inline uint32_t ForeignIndex(uint64_t site) {
+  return (site >> 2 ^ site >> 8) % kForeignSites;
 }
 
 // The thread waits where it waited the last time, at the head of its loop.
@@ -48,46 +45,51 @@ inline constexpr uint32_t kUsesOfAnswer = 64;
          ++state.blocking_uses < kUsesOfAnswer;
 }
 
-// The unit ends, quietly. nullptr: the long way is due, as it is every work_ticks: samples
-// that are to be flushed can wait for that.
-[[gnu::always_inline]] inline ThreadState* EnterQuickly(const WaitSpec& spec,
-                                                        const CallArguments& arguments,
-                                                        const CallPlace& place) {
-  ThreadState* state = KnownThread();
-  if (state == nullptr || !IsAtItsHead(*state, CurrentPlan(), place) ||
-      state->head_call != static_cast<uint32_t>(spec.call) || state->odd.in_runtime ||
+enum class WaitWay { kQuick, kForeign, kLong };
+
+// kQuick: the unit ended, quietly. kForeign: the call is known to be no head by this plan. kLong:
+// the long way is due, as it is every work_ticks: samples that are to be flushed can wait for that.
+[[gnu::always_inline]] inline WaitWay EnterQuickly(ThreadState* state, const WaitSpec& spec,
+                                                   const CallArguments& arguments,
+                                                   const CallPlace& place) {
+  const LoadedPlan* plan = CurrentPlan();
+  if (state == nullptr || plan == nullptr || state->plan != plan) return WaitWay::kLong;
+  if (!IsAtItsHead(*state, plan, place)) {
+    const bool foreign = state->foreign_sites[ForeignIndex(place.site)] == place.site;
+    return foreign ? WaitWay::kForeign : WaitWay::kLong;
+  }
+  if (state->head_call != static_cast<uint32_t>(spec.call) || state->odd.in_runtime ||
       !SurelyBlocks(*state, spec.shape, arguments)) {
-    return nullptr;
+    return WaitWay::kLong;
   }
   const uint64_t now = ReadTicks();
-  return now < state->work_ticks && WaitQuietly(*state, now) ? state : nullptr;
+  return now < state->work_ticks && WaitQuietly(*state, now) ? WaitWay::kQuick : WaitWay::kLong;
+}
+
+// Behind a system call none of what a unit begins with is near: asked for at once, not one
+// after the other.
+[[gnu::always_inline]] inline void FetchUnit(const ThreadState* state, const wire::UnitSlot* slot) {
+  asm volatile("" : "+r"(state), "+r"(slot));  // not before the call
+  const auto* lines = reinterpret_cast<const char*>(state);
+  __builtin_prefetch(lines, 1);
+  __builtin_prefetch(lines + 64, 1);
+  __builtin_prefetch(lines + 128, 1);
+  const auto* shared = reinterpret_cast<const char*>(slot);
+  __builtin_prefetch(shared, 1);
+  __builtin_prefetch(shared + 64, 1);
+}
+
+// Nothing is ready.
+[[gnu::always_inline]] inline void LeaveWithNothing(ThreadState& state, WaitShape shape) {
+  const LoadedPlan* plan = CurrentPlan();
+  if (IsFdShape(shape)) state.blocking_fd = 0;
+  if (state.odd.follows && plan != nullptr) FollowIfDue(state, *plan, {}, 0);
 }
 
 // The next one begins. A signal's handler may have been in between, and be in a loop
-// of its own now: then nothing begins.
-[[gnu::always_inline]] inline void LeaveQuickly(ThreadState& state, const WaitSpec& spec,
-                                                const CallArguments& arguments,
-                                                const CallPlace& place, long result) {
-  const uint32_t ready = ReadyEvents(spec, result);
-  const LoadedPlan* plan = CurrentPlan();
-  if (ready == 0) {
-    if (IsFdShape(spec.shape)) state.blocking_fd = 0;
-    if (state.odd.follows && plan != nullptr) FollowIfDue(state, *plan, {}, 0);
-    return;
-  }
-  if (plan == nullptr) return;
-  if (!IsAtItsHead(state, plan, place)) {
-    if (state.plan == plan) return;
-    return LeaveUnderNewPlan(state, *plan, static_cast<uint32_t>(spec.call), place, ready);
-  }
-  const uint64_t now = ReadTicks();
-  const ReadyList list = ReadyListOf(spec, arguments, ready);
-  if (state.odd.Any() || state.unread_ticks >= state.read_after_ticks ||
-      now >= state.clocks_until_ticks || BeginsWithOutput(list)) {
-    return LeaveHead(state, place, list.events, ready);
-  }
-  state.unread_from_ticks = now;
-  BeginIteration(state, ready, now);
-}
+// of its own now: then nothing begins. `events`: those of epoll; null: of another call. One
+// function for all calls, so that they are short.
+void LeaveQuickly(ThreadState& state, uint32_t call, CallPlace place, const epoll_event* events,
+                  uint32_t ready);
 
 }  // namespace culprit::guard::runtime

@@ -41,7 +41,7 @@ void HandleRareHit(void* argument) {
   if (hit.rule != nullptr) {
     const ReportPlace place = {
         .entry_sp = hit.sp, .return_address = hit.return_address, .entry = hit.guard->entry};
-    if (IsTurn(state->limits, *hit.rule)) {
+    if (IsTurn(state->limits, hit.rule->flags)) {
       TurnLoop(*state, place);
     } else if ((hit.rule->flags & kCuts) != 0) {
       CrossBoundary(*state, *hit.guard, *hit.rule, place);

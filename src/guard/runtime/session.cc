@@ -19,8 +19,6 @@
 
 namespace culprit::guard::runtime {
 
-std::atomic<const LoadedPlan*> g_plan;
-
 namespace {
 
 const wire::Control* g_control = nullptr;
@@ -81,7 +79,7 @@ void Count(const LoadedPlan& plan, const HookCounts& counts) {
 // The entries of the training lead to a log that nobody writes from here on.
 bool PutTrainingInForce(const LoadedPlan& plan) {
   StartTraining(plan.view.header().log_bytes, plan.view.header().log_times != 0);
-  g_plan.store(&plan);
+  g_near.plan.store(&plan);
   const HookCounts counts = InstallTraining(plan);
   Count(plan, counts);
   return counts.writable;
@@ -92,7 +90,7 @@ bool PutGuardsInForce(const LoadedPlan& plan) {
     EndAllLogs();
     StopTraining();
   }
-  g_plan.store(&plan);
+  g_near.plan.store(&plan);
   const HookCounts counts = InstallGuards(plan);
   Count(plan, counts);
   return counts.writable;
@@ -121,7 +119,7 @@ void TellTheEnd() {
 void EndPlan() {
   if (IsTraining()) EndAllLogs();
   StopTraining();
-  g_plan.store(nullptr);
+  g_near.plan.store(nullptr);
 }
 
 void RemoveAll() {
@@ -136,7 +134,9 @@ void RemoveAll() {
 }
 
 // The session that is in force is over, and no thread has come by to see it.
-bool HasEnded() { return g_plan.load() != nullptr && g_control->wanted.load() == wire::kRemove; }
+bool HasEnded() {
+  return g_near.plan.load() != nullptr && g_control->wanted.load() == wire::kRemove;
+}
 
 void RemoveEnded() {
   ThreadState* state = ThisThread();
@@ -204,9 +204,9 @@ void DoWork() {
     g_answered.store(wanted);
     ChangePlan(wanted);
   }
-  const LoadedPlan* plan = g_plan.load();
+  const LoadedPlan* plan = g_near.plan.load();
   if (plan != nullptr && HaveModulesChanged()) FollowModules(*plan);
-  plan = g_plan.load();
+  plan = g_near.plan.load();
   if (plan != nullptr && plan->mode != wire::Mode::kTrain) RemoveExcessive(*plan);
   if (plan != nullptr && plan->mode == wire::Mode::kTrain && HasTrainingEnded()) RemoveTraining();
 }
@@ -219,7 +219,7 @@ SessionFailure StartSession(const char* folder) {
   const SessionLock lock;
   if (!lock.held()) return SessionFailure::kAlready;
   if (HasEnded()) RemoveEnded();
-  if (g_plan.load() != nullptr) return SessionFailure::kAlready;
+  if (g_near.plan.load() != nullptr) return SessionFailure::kAlready;
   if (!OpenSessionFolder(folder)) return SessionFailure::kNoFolder;
   const auto* control =
       static_cast<const wire::Control*>(MapForReading("control", sizeof(wire::Control)));
@@ -230,6 +230,7 @@ SessionFailure StartSession(const char* folder) {
   const uint32_t wanted = control->wanted.load();
   if (wanted == 0 || wanted == wire::kRemove) return SessionFailure::kNoPlan;
   if (!g_started) PrepareClock();
+  FindThreadWords();
   FindVectorState();
   if (!MakeProcessMemory()) return SessionFailure::kNoMemory;
   RefreshModules();
@@ -256,7 +257,7 @@ SessionFailure StartSession(const char* folder) {
 }
 
 void StopSession() {
-  if (!g_started || g_plan.load() == nullptr || AreSystemCallsSealed()) return;
+  if (!g_started || g_near.plan.load() == nullptr || AreSystemCallsSealed()) return;
   const SessionLock lock;
   if (lock.held()) RemoveAll();
 }
@@ -264,7 +265,7 @@ void StopSession() {
 // A forked child's code is a copy that goes with it: to restore it would cost
 // every connection of some servers half a millisecond.
 void EndSessionAtExit() {
-  if (!g_started || g_plan.load() == nullptr || AreSystemCallsSealed()) return;
+  if (!g_started || g_near.plan.load() == nullptr || AreSystemCallsSealed()) return;
   const SessionLock lock;
   if (!lock.held()) return;
   if (ParentPid() == 0) return RemoveAll();

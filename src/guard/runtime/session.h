@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "guard/runtime/loaded_plan.h"
+#include "guard/runtime/near_words.h"
 #include "guard/runtime/thread_state.h"
 
 namespace culprit::guard::runtime {
@@ -38,11 +39,9 @@ void StopSession();
 // The same when the process ends; one that was forked from a guarded one leaves its code as it is.
 void EndSessionAtExit();
 
-extern std::atomic<const LoadedPlan*> g_plan;
-
 // nullptr: none, the program is as it was. What it points to is reached through it
 // alone, which orders the loads.
-inline const LoadedPlan* CurrentPlan() { return g_plan.load(std::memory_order_relaxed); }
+inline const LoadedPlan* CurrentPlan() { return g_near.plan.load(std::memory_order_relaxed); }
 
 // There is something to do at the next wait.
 void AskForWork();

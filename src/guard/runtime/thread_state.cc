@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "guard/runtime/near_words.h"
 #include "guard/runtime/process.h"
 #include "guard/runtime/raw_syscall.h"
 #include "guard/runtime/sample_batch.h"
@@ -66,9 +67,15 @@ ThreadState* FindState(uint32_t tid) {
 
 }  // namespace
 
-__thread ThreadState* t_state __attribute__((tls_model("initial-exec")));
+__thread ThreadWords t_words __attribute__((tls_model("initial-exec")));
 __thread LogCursor t_log __attribute__((tls_model("initial-exec")));
-__thread wire::UnitSlot* t_unit __attribute__((tls_model("initial-exec")));
+
+NearWords g_near;
+
+void FindThreadWords() {
+  g_near.thread_offset =
+      reinterpret_cast<char*>(&t_words) - static_cast<char*>(__builtin_thread_pointer());
+}
 
 bool WatchThreadEnds() {
   if (g_has_key) return true;
@@ -83,10 +90,9 @@ ThreadState* ThisThread() {
   if (AreSystemCallsSealed()) return nullptr;
   ThreadState* state = FindState(static_cast<uint32_t>(RawGetTid()));
   t_log = {};
-  t_unit = nullptr;
-  t_state = state;
+  t_words = {state, nullptr};
   if (state == nullptr) return nullptr;
-  state->owner = &t_state;
+  state->owner = &t_words;
   state->cursor = &t_log;
   state->stack = g_expected_stack;  // who is not on it will notice
   if (g_has_key) {
@@ -98,15 +104,14 @@ ThreadState* ThisThread() {
 }
 
 void ForgetThreadAfterFork() {
-  t_state = nullptr;
+  t_words = {};
   t_log = {};
-  t_unit = nullptr;
 }
 
 void ExpectStack(const AddressRange& stack) { g_expected_stack = stack; }
 
 void ReleaseThread(ThreadState& state) {
-  const bool own = state.owner == &t_state;
+  const bool own = state.owner == &t_words;
   FlushSamples(state);
   EndLog(state);
   state.schedstat.Close();

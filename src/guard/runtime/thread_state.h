@@ -7,7 +7,7 @@
 //
 // All states lie in one mapping that the kernel wipes in a forked child, however
 // it was forked: a child never writes as its parent. A state belongs to the
-// thread whose t_state variable it names. Nothing here calls the C library.
+// thread whose t_words it names. Nothing here calls the C library.
 #pragma once
 
 #include <atomic>
@@ -23,6 +23,7 @@
 namespace culprit::guard::runtime {
 
 inline constexpr uint32_t kFollowed = 8;
+inline constexpr uint32_t kForeignSites = 8;  // a power of two
 inline constexpr uint32_t kTypeCacheEntries = 64;
 inline constexpr uint32_t kSamplesACell = sizeof(wire::Cell::samples) / sizeof(wire::Sample);
 
@@ -84,6 +85,8 @@ struct FollowedOutput {
 // The wait call that a thread is in, on that call's own stack.
 struct WaitFrame;
 
+struct ThreadState;
+
 // What an iteration does not have to be troubled with, mostly; together they are
 // looked at as one word.
 struct alignas(8) Oddities {
@@ -99,11 +102,17 @@ struct alignas(8) Oddities {
 };
 static_assert(sizeof(Oddities) == sizeof(uint64_t));
 
+// What a thread has in its own memory.
+struct ThreadWords {
+  ThreadState* state;
+  wire::UnitSlot* unit;  // the slot, while the thread is in a unit: what guards look at (hook.h)
+};
+
 struct alignas(64) ThreadState {
   // Of the unit; see unit_tracker.h and unit_cut.h. What every unit touches comes
   // first, in three lines of the cache (four where a loop has handlers), so that nothing
   // else need be there: behind a system call none of them is near.
-  const void* owner;           // its t_state
+  ThreadWords* owner;          // its t_words
   wire::UnitSlot* slot;        // null: this process has none yet
   const LoadedPlan* plan;      // that the unit began under; null: no unit
   uint64_t head_sp;            // of the wait call of the loop that base_sp is of...
@@ -112,7 +121,6 @@ struct alignas(64) ThreadState {
   uint64_t until_sample;       // so many units, then one is a sample
   Oddities odd;
 
-  uint64_t foreign_site;        // a call that returns there is no head by this plan
   uint64_t unread_ticks;        // what iterations took since the thread's times were read
   uint64_t unread_from_ticks;   // what this one takes counts from here; after it, its end
   uint64_t read_after_ticks;    // when it is so much, they are read again...
@@ -121,6 +129,7 @@ struct alignas(64) ThreadState {
   uint64_t work_ticks;          // from then on a wait asks whether there is work for the session
   uint32_t sample_count;
   uint32_t index;
+  uint64_t reserved;
 
   uint32_t head_call;      // WaitCall
   uint16_t context_words;  // of a context set, that the plan uses
@@ -134,6 +143,8 @@ struct alignas(64) ThreadState {
   LoopLimits limits;                 // of the loop
 
   uint64_t tail_contexts[wire::kContextWords];
+  // Calls that return there are no heads by this plan (quick_wait.h).
+  alignas(64) uint64_t foreign_sites[kForeignSites];
   const SiteRule* head;          // of the loop
   std::atomic<uint32_t> tid;     // 0: free
   uint64_t own_ticks;            // spent by the runtime in the unit...
@@ -169,14 +180,12 @@ struct alignas(64) ThreadState {
   uint32_t stacks;
 };
 
-static_assert(offsetof(ThreadState, foreign_site) == 64);
+static_assert(offsetof(ThreadState, unread_ticks) == 64);
 static_assert(offsetof(ThreadState, head_call) == 128);
 static_assert(offsetof(ThreadState, limits.smallest_ticks) + sizeof(uint64_t) == 192);
 
-extern __thread ThreadState* t_state;
+extern __thread ThreadWords t_words;
 extern __thread LogCursor t_log;
-// The slot, while the thread is in a unit: what guards look at (hook.h).
-extern __thread wire::UnitSlot* t_unit;
 
 // False: more threads than there are states end unseen, or no pthread key is free.
 bool WatchThreadEnds();
@@ -186,8 +195,8 @@ ThreadState* ThisThread();
 
 // The thread's state if it has one.
 inline ThreadState* KnownThread() {
-  ThreadState* state = t_state;
-  return state != nullptr && state->owner == &t_state ? state : nullptr;
+  ThreadState* state = t_words.state;
+  return state != nullptr && state->owner == &t_words ? state : nullptr;
 }
 
 // In a forked child, before it does anything.

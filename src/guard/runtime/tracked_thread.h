@@ -32,6 +32,7 @@ class TrackedThread : public testing::Test {
     process.stage = Process::kMade;
     control_.collector_beat_ns = MonotonicNs() + kBeatAheadNs;
     ListenTo(&control_);
+    state_->owner = &words_;
     state_->slot = &slot_;
     state_->tid = static_cast<uint32_t>(gettid());
     plan_.mode = wire::Mode::kGuard;
@@ -96,6 +97,7 @@ class TrackedThread : public testing::Test {
   std::vector<wire::Cell> cells_ = std::vector<wire::Cell>(wire::kRingCells);
   wire::Control control_ = {};
   wire::UnitSlot slot_ = {};
+  ThreadWords words_ = {};
   std::unique_ptr<ThreadState> state_ = std::make_unique<ThreadState>();
   std::vector<wire::PlanType> types_;
   std::vector<uint64_t> bytes_;

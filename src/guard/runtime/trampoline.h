@@ -45,7 +45,8 @@ struct SlotLayout {
   int64_t slot_offset = 0;  // of the thread's slot pointer from the thread pointer
   uint32_t base_sp_offset = 0;
   uint32_t contexts_offset = 0;
-  uint32_t hits_offset = 0;  // 0: guards have no inline contexts
+  uint32_t hits_offset = 0;   // 0: guards have no inline contexts
+  int64_t thread_offset = 0;  // of what a CutFunction is given besides
 };
 
 struct EntryPatch {
@@ -57,6 +58,6 @@ struct EntryPatch {
   uint64_t original = 0;         // kDetour: callable, does what the function did
 };
 
-inline constexpr uint32_t kMaxTrampolineBytes = 640;
+inline constexpr uint32_t kMaxTrampolineBytes = 2048;
 
 }  // namespace culprit::guard::runtime

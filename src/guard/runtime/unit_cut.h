@@ -86,9 +86,9 @@ class SlotChange {
   state.quiet_until_ticks = state.odd.loud ? 0 : std::min(deadline, state.refresh_ticks);
 }
 
-[[gnu::always_inline]] inline wire::UnitKind KindBegunBy(const GuardRecord& guard) {
-  return (guard.flags & wire::PlanFunction::kCommand) != 0 ? wire::UnitKind::kCommand
-                                                           : wire::UnitKind::kHandler;
+[[gnu::always_inline]] inline wire::UnitKind KindBegunBy(uint32_t function_flags) {
+  return (function_flags & wire::PlanFunction::kCommand) != 0 ? wire::UnitKind::kCommand
+                                                              : wire::UnitKind::kHandler;
 }
 
 // When the next reading of the thread's times is due, if units go on from now.
@@ -129,7 +129,7 @@ class SlotChange {
   slot.iteration_ticks = now;
   ClearWords(slot.contexts, state.context_words);
   BeginPart(state, slot, kind, now);
-  t_unit = &slot;
+  state.owner->unit = &slot;
 }
 
 // The iteration that ends, quietly. False: nothing was changed.
@@ -156,7 +156,7 @@ class SlotChange {
     return false;
   }
   state.quiet_until_ticks = 0;
-  t_unit = nullptr;
+  state.owner->unit = nullptr;
   __atomic_store_n(&slot.begin_ticks, uint64_t{0}, __ATOMIC_RELAXED);
   return true;
 }
@@ -171,21 +171,20 @@ class SlotChange {
 }
 
 // Entering the context ends one iteration of the loop and begins the next.
-[[gnu::always_inline]] inline bool IsTurn(const LoopLimits& limits, const ContextRule& rule) {
-  return limits.has_turns && (rule.flags & wire::PlanContext::kTurn) != 0;
+[[gnu::always_inline]] inline bool IsTurn(const LoopLimits& limits, uint32_t context_flags) {
+  return limits.has_turns && (context_flags & wire::PlanContext::kTurn) != 0;
 }
 // Entering it cuts iterations.
 inline constexpr uint32_t kCuts = wire::PlanContext::kBoundary | wire::PlanContext::kTail;
 
-// The handler or tail that a boundary ends, quietly, and the next begun. False: the
+// The handler or tail that a boundary ends, quietly, and the next, of that kind, begun. False: the
 // long way (CrossBoundary) is due, and nothing was changed.
-[[gnu::always_inline]] inline bool CutQuietly(ThreadState& state, const GuardRecord& guard,
-                                              const ContextRule& rule, uint64_t now) {
+[[gnu::always_inline]] inline bool CutQuietly(ThreadState& state, uint32_t context_flags,
+                                              wire::UnitKind begun, uint64_t now) {
   wire::UnitSlot& slot = *state.slot;
-  if (IsTurn(state.limits, rule)) return TurnQuietly(state, now);
-  if ((rule.flags & kCuts) == 0) return true;
+  if ((context_flags & kCuts) == 0) return true;
   if (now >= state.quiet_until_ticks || state.until_sample <= 1) return false;
-  const bool to_tail = (rule.flags & wire::PlanContext::kTail) != 0;
+  const bool to_tail = (context_flags & wire::PlanContext::kTail) != 0;
   if (!state.limits.has_handlers || (to_tail && (IsTail(slot) || slot.done == 0))) return true;
   if (IsTail(slot)) {
     state.tail_ticks += now - slot.begin_ticks;
@@ -202,7 +201,7 @@ inline constexpr uint32_t kCuts = wire::PlanContext::kBoundary | wire::PlanConte
   }
   ++slot.done;
   ClearWords(slot.contexts, state.context_words);
-  BeginPart(state, slot, KindBegunBy(guard), now);
+  BeginPart(state, slot, begun, now);
   return true;
 }
 

@@ -308,7 +308,7 @@ void CheckIteration(ThreadState& state, const LoadedPlan& plan, uint64_t now,
 
 void EndIteration(ThreadState& state, const LoadedPlan& plan, uint64_t now,
                   const ReportPlace& place) {
-  t_unit = nullptr;
+  state.owner->unit = nullptr;
   state.unread_ticks = UnreadTicks(state, now);
   state.unread_from_ticks = now;
   EndPart(state, plan, now, place);
@@ -357,7 +357,8 @@ bool EnterLoop(ThreadState& state, const LoadedPlan& plan, const SiteRule& site,
     ClearWords(state.slot->contexts, wire::kContextWords);
     ClearWords(state.tail_contexts, wire::kContextWords);
   }
-  state.foreign_site = 0;  // for another loop it may be where threads park
+  ClearWords(state.foreign_sites,
+             kForeignSites);  // for another loop they may be where threads park
   state.plan = &plan;
   state.head = &site;
   state.head_sp = sp;
@@ -374,7 +375,7 @@ bool EnterLoop(ThreadState& state, const LoadedPlan& plan, const SiteRule& site,
 }  // namespace
 
 void DropUnit(ThreadState& state) {
-  t_unit = nullptr;
+  state.owner->unit = nullptr;
   state.plan = nullptr;
   state.quiet_until_ticks = 0;
   if (state.slot == nullptr || state.slot->begin_ticks == 0) return;
@@ -398,7 +399,7 @@ bool EnterLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& s
     } else if (own) {
       EndIteration(state, plan, now, {.entry_sp = sp});
     }
-    t_unit = nullptr;
+    state.owner->unit = nullptr;
     state.quiet_until_ticks = 0;
     const SlotChange change(*slot);
     slot->begin_ticks = 0;
@@ -452,7 +453,7 @@ void CrossBoundary(ThreadState& state, const GuardRecord& guard, const ContextRu
     return;
   }
   ++slot.done;
-  BeginUnit(state, *plan, KindBegunBy(guard), nullptr, ReadTicks());
+  BeginUnit(state, *plan, KindBegunBy(guard.flags), nullptr, ReadTicks());
 }
 
 void PassDeadline(ThreadState& state, const ReportPlace& place) {

@@ -216,20 +216,18 @@ TEST_F(UnitTracker, QuietPartsAreCutAndCountedWithoutALook) {
   AddType(wire::UnitKind::kHandler, kHourNs, Bits({1}));
   AddType(wire::UnitKind::kTail, kHourNs, 0);
   MakePlan();
-  GuardRecord handler = {};
-  handler.flags = wire::PlanFunction::kHandler;
-  const ContextRule begins = {0, wire::PlanContext::kBoundary, 1, 0};
-  const ContextRule ends = {0, wire::PlanContext::kTail, 2, 0};
+  constexpr wire::UnitKind kHandler = wire::UnitKind::kHandler;
+  constexpr uint32_t kBegins = wire::PlanContext::kBoundary, kEnds = wire::PlanContext::kTail;
   Begin(2);
   EXPECT_EQ(slot_.kind, static_cast<uint32_t>(wire::UnitKind::kTail));
   slot_.contexts[0] = Bits({5});
-  EXPECT_TRUE(CutQuietly(*state_, handler, begins, ReadTicks()));
+  EXPECT_TRUE(CutQuietly(*state_, kBegins, kHandler, ReadTicks()));
   EXPECT_EQ(slot_.kind, static_cast<uint32_t>(wire::UnitKind::kHandler));
   EXPECT_EQ(slot_.contexts[0], 0u);
   EXPECT_EQ(slot_.units, 0u) << "the tail goes on later";
-  EXPECT_TRUE(CutQuietly(*state_, handler, begins, ReadTicks()));
+  EXPECT_TRUE(CutQuietly(*state_, kBegins, kHandler, ReadTicks()));
   EXPECT_EQ(slot_.done, 2u);
-  EXPECT_TRUE(CutQuietly(*state_, handler, ends, ReadTicks()));
+  EXPECT_TRUE(CutQuietly(*state_, kEnds, kHandler, ReadTicks()));
   EXPECT_EQ(slot_.kind, static_cast<uint32_t>(wire::UnitKind::kTail));
   EXPECT_EQ(slot_.contexts[0], Bits({5})) << "the tail's own";
   End();
@@ -239,7 +237,7 @@ TEST_F(UnitTracker, QuietPartsAreCutAndCountedWithoutALook) {
   EXPECT_EQ(ring_.head.load(), 0u);
   Begin(1);
   const uint64_t units = slot_.units;
-  EXPECT_FALSE(CutQuietly(*state_, handler, begins, state_->quiet_until_ticks));
+  EXPECT_FALSE(CutQuietly(*state_, kBegins, kHandler, state_->quiet_until_ticks));
   EXPECT_EQ(slot_.done, 0u) << "the long way is due, and nothing was changed";
   EXPECT_EQ(slot_.units, units);
   End();
@@ -255,12 +253,11 @@ class TurningLoop : public UnitTracker {
   }
   // The hit of the guard where it looks for work.
   void Turn() {
-    if (!CutQuietly(*state_, {}, kTurns, ReadTicks())) {
+    if (!IsTurn(state_->limits, wire::PlanContext::kTurn)) return;
+    if (!TurnQuietly(*state_, ReadTicks())) {
       TurnLoop(*state_, {.entry_sp = kSp, .return_address = 2, .entry = 1});
     }
   }
-
-  static constexpr ContextRule kTurns = {0, wire::PlanContext::kTurn, 1, 0};
 };
 
 TEST_F(TurningLoop, UnitsEndAtTurnsAndWhatLeadsToAWaitIsNone) {

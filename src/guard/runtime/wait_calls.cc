@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/syscall.h>
+
+#include <string_view>
 #include <utility>
 
 #include "guard/runtime/detours.h"
+#include "guard/runtime/near_code.h"
 #include "guard/runtime/quick_wait.h"
 #include "guard/runtime/wait_frame.h"
 #include "guard/runtime/wait_shape.h"
@@ -57,11 +61,26 @@ constexpr WaitSpec kWaits[] = {
 };
 constexpr size_t kWaitCount = sizeof(kWaits) / sizeof(kWaits[0]);
 
-uint64_t g_wait_originals[kWaitCount];
+static_assert(kWaitCount <= kMaxWaitCalls);
 DetouredCall g_wait_calls[kWaitCount];
 
 // All of them take at most six integers and return one: one replacement fits all.
 using AnyCall = long (*)(long, long, long, long, long, long);
+
+// What is called for the detoured function. Where there is no system call of its own for it, the
+// C library's epoll_wait is epoll_pwait without a mask, which would be detoured once more.
+template <size_t kIndex>
+[[gnu::always_inline]] inline AnyCall OriginalOf([[maybe_unused]] long& mask) {
+#if !defined(SYS_epoll_wait)
+  static_assert(kWaits[0].name == std::string_view("epoll_wait"));
+  static_assert(kWaits[1].name == std::string_view("epoll_pwait"));
+  if (kIndex == 0 && g_near.originals[1] != 0) {
+    mask = 0;
+    return OriginalAs<AnyCall>(g_near.originals[1]);
+  }
+#endif
+  return OriginalAs<AnyCall>(g_near.originals[kIndex]);
+}
 
 __attribute__((noinline)) long WaitTheLongWay(const WaitSpec& spec, const CallPlace& place,
                                               const CallArguments& arguments, AnyCall original) {
@@ -74,25 +93,44 @@ __attribute__((noinline)) long WaitTheLongWay(const WaitSpec& spec, const CallPl
 }
 
 template <size_t kIndex>
-long WaitDetour(long a, long b, long c, long d, long e, long f) {
+[[gnu::always_inline]] inline long Wait(long a, long b, long c, long d, long e, long f) {
   constexpr WaitSpec kSpec = kWaits[kIndex];
-  const auto original = OriginalAs<AnyCall>(g_wait_originals[kIndex]);
+  const AnyCall original = OriginalOf<kIndex>(e);
   const CallPlace place = {CULPRIT_ENTRY_SP(),
                            reinterpret_cast<uint64_t>(__builtin_return_address(0))};
-  if (IsForeign(place)) return original(a, b, c, d, e, f);
   const CallArguments arguments = {{a, b, c, d, e, f}};
-  if (ThreadState* state = EnterQuickly(kSpec, arguments, place); state != nullptr) {
+  ThreadState* state = NearThread();
+  const WaitWay way = EnterQuickly(state, kSpec, arguments, place);
+  if (way == WaitWay::kForeign) return original(a, b, c, d, e, f);
+  if (way == WaitWay::kQuick) {
+    const wire::UnitSlot* slot = state->slot;
     const long result = original(a, b, c, d, e, f);
-    LeaveQuickly(*state, kSpec, arguments, place, result);
+    FetchUnit(state, slot);
+    if (const uint32_t ready = ReadyEvents(kSpec, result); ready != 0) {
+      LeaveQuickly(*state, static_cast<uint32_t>(kSpec.call), place,
+                   ReadyListOf(kSpec, arguments, ready).events, ready);
+    } else {
+      LeaveWithNothing(*state, kSpec.shape);
+    }
     return result;
   }
   return WaitTheLongWay(kWaits[kIndex], place, arguments, original);
 }
 
+template <size_t kIndex>
+long WaitDetour(long a, long b, long c, long d, long e, long f) {
+  return Wait<kIndex>(a, b, c, d, e, f);
+}
+// Most servers have no other.
+template <>
+CULPRIT_NEAR_CODE_BEGIN long WaitDetour<0>(long a, long b, long c, long d, long e, long f) {
+  return Wait<0>(a, b, c, d, e, f);
+}
+
 template <size_t... kIndexes>
 void FillWaitCalls(std::index_sequence<kIndexes...>) {
   ((g_wait_calls[kIndexes] = {kWaits[kIndexes].name, CodeAddress(&WaitDetour<kIndexes>),
-                              &g_wait_originals[kIndexes],
+                              &g_near.originals[kIndexes],
                               static_cast<uint32_t>(kWaits[kIndexes].call)}),
    ...);
 }

@@ -157,7 +157,7 @@ void EnterOrdinary(ThreadState& state, const LoadedPlan& plan, const WaitSpec& s
   const bool may_park = (kParkingCalls >> static_cast<uint32_t>(spec.call) & 1) != 0 &&
                         (state.head->flags & wire::PlanSite::kParks) != 0;
   if (!may_park) {
-    if (!is_site) state.foreign_site = place.site;
+    if (!is_site) state.foreign_sites[ForeignIndex(place.site)] = place.site;
   } else if (IsParking(state, plan, place.site, place.sp)) {
     DropUnit(state);
   }
@@ -231,6 +231,8 @@ void LeaveHead(ThreadState& state, const CallPlace& place, const epoll_event* ev
 
 void LeaveUnderNewPlan(ThreadState& state, const LoadedPlan& plan, uint32_t call,
                        const CallPlace& place, uint32_t ready) {
+  // A child that a signal's handler forked in the meantime: the state is empty there.
+  if (state.owner == nullptr) return;
   const SiteRule* head = HeadAt(state, plan, call, place);
   if (head != nullptr) LeaveLoopWait(state, plan, *head, place.sp, ready);
 }
