@@ -159,6 +159,7 @@ struct alignas(64) ThreadState {
   ThreadTimes at_end;  // the last reading
   HeldFile schedstat;
   uint32_t readings_unasked;  // since it was last asked whether that is ours
+  uint32_t calm;              // 1: units waited for a CPU lately; more, the longer they did not
   uint64_t published_units;   // of slot->units, in the process's counter
   uint64_t samples_flushed_ticks;
   wire::Sample samples[kSamplesACell];

@@ -24,6 +24,10 @@ using wire::UnitKind;
 constexpr uint64_t kUnreadNs = 2'000'000;
 // ...of which so much more may be wall time, while units wait or have no CPU...
 constexpr uint64_t kMaxStretch = 16;
+// ...and so much more while threads get a CPU at once: then there is hardly a delay that could
+// be taken for that of a later unit, and a long one is read behind the unit that had it...
+constexpr uint32_t kMaxCalm = 4;
+constexpr uint64_t kCalmShare = 16;              // of what units took, at most, without a CPU
 constexpr uint64_t kCalibrateTimesNs = 100'000;  // ...and when they are so old while calibrating
 constexpr uint64_t kClocksNs = 1'000'000'000;    // ticks and the clock drift apart
 constexpr uint64_t kInterruptedNs = 100'000;     // a reading takes less, if nothing comes between
@@ -78,7 +82,10 @@ void AdoptTimes(ThreadState& state, const ThreadTimes& times) {
   if (state.at_begin.read_ticks != 0) {
     const uint64_t took_ns = NsOfTicks(UnreadTicks(state, times.read_ticks));
     const uint64_t cpu_ns = std::max<uint64_t>(times.cpu_ns - state.at_begin.cpu_ns, 1);
-    stretch = std::clamp<uint64_t>(took_ns / cpu_ns, 1, kMaxStretch);
+    const uint64_t delay_ns = times.run_delay_ns - state.at_begin.run_delay_ns;
+    const bool calm = delay_ns <= took_ns / kCalmShare;
+    state.calm = calm ? std::min(std::max(2 * state.calm, 2u), kMaxCalm) : 1;
+    stretch = std::clamp<uint64_t>(took_ns / cpu_ns, state.calm, kMaxStretch);
   }
   state.at_begin = times;
   state.read_after_ticks = TicksOfNs(kUnreadNs * stretch);

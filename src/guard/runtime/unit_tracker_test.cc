@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "guard/runtime/sample_batch.h"
+#include "guard/runtime/thread_times.h"
 #include "guard/runtime/tracked_thread.h"
 #include "guard/runtime/unit_clock.h"
 #include "guard/runtime/unit_cut.h"
@@ -139,6 +140,30 @@ TEST_F(UnitTracker, ReadsThreadTimesByWhatUnitsTook) {
   Begin(1);
   EXPECT_NE(state_->at_begin.cpu_ns, 1u);
   EXPECT_EQ(state_->unread_ticks, 0u);
+  End();
+}
+
+TEST_F(UnitTracker, ReadsThreadTimesMoreSeldomWhileNothingWaitsForACpu) {
+  AddType(wire::UnitKind::kIteration, kHourNs, 0);
+  MakePlan();
+  Begin(1);
+  const uint64_t first = state_->read_after_ticks;
+  // Units that took a hundred milliseconds, of which they were so long without a CPU.
+  const auto read = [&](uint64_t delay_ns) {
+    End();
+    ThreadTimes now;
+    ReadThreadTimes(*state_, now);
+    state_->at_begin.run_delay_ns = now.run_delay_ns - delay_ns;  // by 2^64, where it is less
+    state_->at_begin.cpu_ns = now.cpu_ns - 100'000'000;
+    state_->unread_ticks = TicksOfNs(100'000'000);
+    Begin(1);
+    return state_->read_after_ticks;
+  };
+  EXPECT_EQ(read(0), 2 * first);
+  EXPECT_EQ(read(1'000'000), 4 * first);
+  EXPECT_EQ(read(0), 4 * first);
+  EXPECT_EQ(read(20'000'000), first);
+  EXPECT_EQ(read(0), 2 * first);
   End();
 }
 
