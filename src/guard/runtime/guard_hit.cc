@@ -20,6 +20,11 @@ constexpr uint64_t kClockMask = 3;
 constexpr uint64_t kClockMask = 7;
 #endif
 
+// The unit may be too slow, or the hits are to be charged.
+[[gnu::always_inline]] inline bool IsDue(const wire::UnitSlot& slot, uint64_t hits) {
+  return (hits & kClockMask) == 0 && (ReadTicks() > slot.deadline_ticks || hits % kChargeHits == 0);
+}
+
 __attribute__((noinline, cold)) void TakeRareHit(const ContextRule* rule, uint64_t sp,
                                                  uint64_t return_address,
                                                  const GuardRecord& guard) {
@@ -78,7 +83,8 @@ CULPRIT_NEAR_CODE void GuardHit(void* slot_pointer, uint64_t sp, uint64_t return
   const ContextRule* rule = guard.rules;
   for (const ContextRule* end = rule + guard.count;; ++rule) {
     if (rule == end) {
-      if (__builtin_expect(hits % kChargeHits == 0, 0)) {
+      // None of the plan's contexts, but inside of the loop a unit is no less late for that.
+      if (depth > 0 && __builtin_expect(IsDue(slot, hits), 0)) {
         TakeRareHit(nullptr, sp, return_address, guard);
       }
       return;
@@ -90,10 +96,7 @@ CULPRIT_NEAR_CODE void GuardHit(void* slot_pointer, uint64_t sp, uint64_t return
   }
   if (__builtin_expect(rule->flags == 0, 1)) {
     slot.contexts[rule->bit / 64] |= uint64_t{1} << rule->bit % 64;
-    if (__builtin_expect((hits & kClockMask) != 0 || ReadTicks() <= slot.deadline_ticks, 1) &&
-        __builtin_expect(hits % kChargeHits != 0, 1)) {
-      return;
-    }
+    if (__builtin_expect(!IsDue(slot, hits), 1)) return;
   } else if (hits % kChargeHits != 0 && TakeQuietRule(slot, *rule, guard)) {
     return;
   }

@@ -38,9 +38,9 @@ void HandleRareHit(void* argument) {
   state->odd.in_runtime = true;
   wire::UnitSlot& slot = *state->slot;
   if (slot.hits % kChargeHits == 0) ChargeHits(*state, *state->plan, *hit.guard);
+  const ReportPlace place = {
+      .entry_sp = hit.sp, .return_address = hit.return_address, .entry = hit.guard->entry};
   if (hit.rule != nullptr) {
-    const ReportPlace place = {
-        .entry_sp = hit.sp, .return_address = hit.return_address, .entry = hit.guard->entry};
     if (IsTurn(state->limits, hit.rule->flags)) {
       TurnLoop(*state, place);
     } else if ((hit.rule->flags & kCuts) != 0) {
@@ -50,11 +50,11 @@ void HandleRareHit(void* argument) {
       slot.contexts[hit.rule->bit / 64] |= uint64_t{1} << hit.rule->bit % 64;
       if (state->plan->view.header().hit_counting != 0) ++state->context_hits[hit.rule->bit];
     }
-    if (ReadTicks() > slot.deadline_ticks) {
-      slot.deadline_ticks = UINT64_MAX;
-      // Of a plan that is no longer in force nothing is said.
-      if (state->plan == CurrentPlan()) PassDeadline(*state, place);
-    }
+  }
+  if (slot.begin_ticks != 0 && ReadTicks() > slot.deadline_ticks) {
+    slot.deadline_ticks = UINT64_MAX;
+    // Of a plan that is no longer in force nothing is said.
+    if (state->plan == CurrentPlan()) PassDeadline(*state, place);
   }
   state->odd.in_runtime = false;
 }

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <utility>
+
+#include "guard/runtime/guard_hit.h"
+#include "guard/runtime/near_words.h"
 #include "guard/runtime/sample_batch.h"
 #include "guard/runtime/thread_times.h"
 #include "guard/runtime/tracked_thread.h"
@@ -107,6 +111,49 @@ TEST_F(UnitTracker, WhatTheRuntimeTookDoesNotMakeItAskAtEveryHit) {
   EXPECT_GT(slot_.deadline_ticks, ReadTicks());
   EXPECT_GT(state_->own_ticks, long_ticks) << "what the question took is not the unit's";
   EXPECT_TRUE(Records(wire::RecordKind::kViolation).empty());
+}
+
+// Hits of guards, as trampolines make them.
+class LateUnit : public UnitTracker {
+ protected:
+  LateUnit() {
+    AddType(wire::UnitKind::kIteration, kMs, 0);
+    AddType(wire::UnitKind::kIteration, kMs, Bits({1}));
+    MakePlan();
+    plan_.excessive_hits = UINT64_MAX;
+    g_near.plan.store(&plan_);
+    before_ = std::exchange(t_words, {state_.get(), nullptr});
+    state_->owner = &t_words;
+    Begin(1);
+    usleep(5'000);
+  }
+  ~LateUnit() override {
+    t_words = before_;
+    g_near.plan.store(nullptr);
+  }
+  size_t ReportedAfterHits(uint64_t sp) {
+    for (int i = 0; i < 8; ++i) GuardHit(t_words.unit, sp, 2, &guard_);
+    return Records(wire::RecordKind::kViolation).size();
+  }
+
+  ContextRule rule_ = {.depth = 64, .flags = 0, .bit = 1, .return_address = 0};
+  GuardRecord guard_ = {.rules = &rule_, .count = 1};
+  ThreadWords before_;
+};
+
+TEST_F(LateUnit, IsToldOfByAHitOfAContext) {
+  EXPECT_EQ(ReportedAfterHits(slot_.base_sp - 64), 1u);
+  EXPECT_EQ(slot_.contexts[0], Bits({1}));
+}
+
+TEST_F(LateUnit, IsToldOfByAHitOfNoContext) {
+  EXPECT_EQ(ReportedAfterHits(slot_.base_sp - 128), 1u);
+  EXPECT_EQ(Violation(0).flags & wire::Violation::kStillRunning, wire::Violation::kStillRunning);
+  EXPECT_EQ(slot_.contexts[0], 0u);
+}
+
+TEST_F(LateUnit, IsNotToldOfByAHitOutsideOfItsLoop) {
+  EXPECT_EQ(ReportedAfterHits(slot_.base_sp + 64), 0u);
 }
 
 TEST_F(UnitTracker, AUnitThatWasToldOfStaysOverdue) {
