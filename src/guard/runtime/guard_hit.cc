@@ -36,7 +36,8 @@ CULPRIT_NEAR_CODE __attribute__((noinline)) bool TakeQuietTurn(ThreadState& stat
   return TurnQuietly(state, ReadTicks());
 }
 
-// A boundary between units that nothing is to be said of.
+// A boundary between units that nothing is to be said of. In a forked child that makes no use of
+// guards yet the state is empty, and has another slot than the hit.
 [[gnu::always_inline]] inline bool TakeQuietBoundary(wire::UnitSlot& slot, ThreadState* state,
                                                      uint32_t flags, uint32_t bit,
                                                      wire::UnitKind begun) {
@@ -84,7 +85,7 @@ CULPRIT_NEAR_CODE void GuardHit(void* slot_pointer, uint64_t sp, uint64_t return
   for (const ContextRule* end = rule + guard.count;; ++rule) {
     if (rule == end) {
       // None of the plan's contexts, but inside of the loop a unit is no less late for that.
-      if (depth > 0 && __builtin_expect(IsDue(slot, hits), 0)) {
+      if (__builtin_expect(IsDue(slot, hits), 0) && (depth > 0 || hits % kChargeHits == 0)) {
         TakeRareHit(nullptr, sp, return_address, guard);
       }
       return;

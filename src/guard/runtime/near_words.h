@@ -2,8 +2,7 @@
 //
 // What every wait of the program begins with in the runtime, together: behind a system
 // call, or behind another process on the same CPU, none of it is near, and each line of
-// the cache, and more so each page, that it is spread over has its price (found by
-// samples: half of what a unit of PostgreSQL costs).
+// the cache, and more so each page, that it is spread over has its price.
 #pragma once
 
 #include <atomic>
@@ -16,9 +15,9 @@ namespace culprit::guard::runtime {
 inline constexpr uint32_t kMaxWaitCalls = 64;
 
 struct alignas(64) NearWords {
-  std::atomic<const LoadedPlan*> plan;
-  int64_t thread_offset;              // of t_words from the thread pointer
-  uint64_t originals[kMaxWaitCalls];  // of wait_calls.cc; the most frequent come first
+  std::atomic<const LoadedPlan*> plan = nullptr;
+  int64_t thread_offset = 0;               // of t_words from the thread pointer
+  uint64_t originals[kMaxWaitCalls] = {};  // of wait_calls.cc; the most frequent come first
 };
 extern NearWords g_near;
 

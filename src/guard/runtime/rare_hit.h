@@ -13,7 +13,7 @@ namespace culprit::guard::runtime {
 
 struct RareHit {
   const GuardRecord* guard;
-  const ContextRule* rule;  // nullptr: no context of the plan
+  const ContextRule* rule;  // nullptr: no context of the plan; the unit may be late all the same
   uint64_t sp;
   uint64_t return_address;
 };

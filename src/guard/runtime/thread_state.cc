@@ -70,7 +70,8 @@ ThreadState* FindState(uint32_t tid) {
 __thread ThreadWords t_words __attribute__((tls_model("initial-exec")));
 __thread LogCursor t_log __attribute__((tls_model("initial-exec")));
 
-NearWords g_near;
+// The session may begin before anything else is initialized.
+constinit NearWords g_near;
 
 void FindThreadWords() {
   g_near.thread_offset =
