@@ -23,6 +23,7 @@ constexpr size_t kMaxContextsOfGuard = 16;
 constexpr uint64_t kFixedCostShare = 100;
 constexpr uint64_t kOwnWeight = 1000;
 constexpr uint32_t kMaxRefused = 16;              // guards that were tried and did not help
+constexpr uint64_t kToleratedShare = 10'000;      // one unit in so many
 constexpr WideSum kLeastGain = WideSum{1} << 26;  // 1/64 bit in all
 
 struct GuardCandidate {
@@ -114,7 +115,7 @@ class GuardChooser {
     now = DropMisleadingContexts(profile_, halves_, std::move(now), chosen_);
     now = Sharpen(std::move(now));
     now = DropMisleadingContexts(profile_, halves_, std::move(now), chosen_);
-    AddSteady(std::move(now));
+    AddSteady(now);
     return chosen_;
   }
 
@@ -255,8 +256,11 @@ class GuardChooser {
   }
 
   // Guards that tell nothing new, but tell it once more: first what parts types that little
-  // does, then what a type is known by.
-  void AddSteady(Judgement now) {
+  // does, then what a type is known by. Hardly any unit may be told less well for them; if
+  // none might, a few odd ones would keep whole types from being known by more than one context.
+  void AddSteady(const Judgement& before) {
+    const uint64_t tolerated = std::min(before.right, before.units / kToleratedShare);
+    const uint64_t least_right = before.right - tolerated;
     const ContextNumbers numbers(profile_);
     SteadyContexts steady(profile_, numbers, halves_);
     for (const Guard& guard : chosen_) steady.Add(NumbersOf(guard, numbers));
@@ -272,15 +276,14 @@ class GuardChooser {
         }
         std::vector<Guard> with = chosen_;
         with.push_back(candidate.guard);
-        Judgement then = Judge(profile_, with, halves_, halves_);
-        if (then.right < now.right) {
+        const Judgement then = Judge(profile_, with, halves_, halves_);
+        if (then.right < least_right) {
           ++refused;
           continue;
         }
         steady.Add(best->contexts);
         candidates_.erase(best->function);
         Take(candidate, 0, false);
-        now = std::move(then);
       }
     }
   }

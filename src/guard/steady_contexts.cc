@@ -12,6 +12,38 @@ namespace {
 
 constexpr uint64_t kUnsteadyShare = 50;  // one unit in so many may be otherwise
 
+// How many paths a unit of a type has, and how many such units there are.
+struct TypeSize {
+  uint64_t paths = 0;
+  uint64_t units = 0;
+};
+
+std::vector<TypeSize> SizesOf(const Profile& profile, uint32_t halves) {
+  std::vector<TypeSize> sizes(profile.types.size());
+  for (const UnitShape& shape : profile.shapes) {
+    sizes[shape.type].paths += UnitsOf(shape, halves) * shape.places.size();
+    sizes[shape.type].units += UnitsOf(shape, halves);
+  }
+  for (TypeSize& size : sizes) {
+    if (size.units > 0) size.paths /= size.units;
+  }
+  return sizes;
+}
+
+// Those of the unit in the middle.
+uint64_t TypicalPaths(std::vector<TypeSize> sizes) {
+  std::sort(sizes.begin(), sizes.end(),
+            [](const TypeSize& x, const TypeSize& y) { return x.paths < y.paths; });
+  uint64_t left = 0;
+  for (const TypeSize& size : sizes) left += size.units;
+  const uint64_t half = left / 2;
+  for (const TypeSize& size : sizes) {
+    left -= size.units;
+    if (left <= half) return size.paths;
+  }
+  return 0;
+}
+
 }  // namespace
 
 SteadyContexts::SteadyContexts(const Profile& profile, const ContextNumbers& numbers,
@@ -21,6 +53,7 @@ SteadyContexts::SteadyContexts(const Profile& profile, const ContextNumbers& num
       sometimes_(numbers.size()),
       types_(numbers.size()),
       weight_(profile.types.size()),
+      wanted_(profile.types.size(), kWanted),
       has_(profile.types.size()),
       fellows_(profile.types.size()),
       parted_(profile.types.size() * profile.types.size()) {
@@ -30,6 +63,15 @@ SteadyContexts::SteadyContexts(const Profile& profile, const ContextNumbers& num
       const UnitType& y = profile.types[other];
       if (x.loop == y.loop && x.kind == y.kind) fellows_[type].push_back(other);
     }
+  }
+  const std::vector<TypeSize> sizes = SizesOf(profile, halves);
+  for (size_t type = 0; type < sizes.size(); ++type) {
+    std::vector<TypeSize> of_fellows;
+    for (const uint32_t fellow : fellows_[type]) of_fellows.push_back(sizes[fellow]);
+    const uint64_t typical = TypicalPaths(std::move(of_fellows));
+    if (typical == 0) continue;
+    wanted_[type] = static_cast<uint32_t>(
+        std::clamp<uint64_t>(kWanted * sizes[type].paths / typical, kFewestWanted, kMostWanted));
   }
   std::vector<uint64_t> units(profile.types.size());
   std::vector<std::map<uint32_t, uint64_t>> with(numbers.size());  // context, then type
@@ -96,7 +138,7 @@ uint64_t SteadyContexts::StillWanted(const std::vector<uint32_t>& contexts) cons
   for (const uint32_t context : contexts) {
     if (!steady_[context]) continue;
     for (const uint32_t type : types_[context]) {
-      if (has_[type] < kWanted) wanted += weight_[type];
+      if (has_[type] < wanted_[type]) wanted += weight_[type];
     }
   }
   return wanted;

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "guard/context_bits.h"
@@ -76,6 +78,79 @@ TEST(SteadyContexts, OneFunctionIsNotEnoughToPartTypes) {
   EXPECT_EQ(own, kOwn);
 }
 
+std::vector<uint32_t> Functions(uint32_t first, uint32_t count) {
+  std::vector<uint32_t> functions(count);
+  std::iota(functions.begin(), functions.end(), first);
+  return functions;
+}
+
+uint32_t ContextsOf(const ContextSet& set) {
+  uint32_t contexts = 0;
+  for (const uint64_t word : set) contexts += static_cast<uint32_t>(std::popcount(word));
+  return contexts;
+}
+
+constexpr uint32_t kSmall = 10;
+constexpr uint32_t kTypical = 40;
+constexpr uint32_t kLarge = 200;
+
+// Type 0 enters few functions, type 1 as many as most units, type 2 many.
+Profile OfThreeSizes() {
+  Profile profile = FlatProfile(kSmall + kTypical + kLarge);
+  AddShape(profile, 0, Functions(0, kSmall), 100);
+  AddShape(profile, 1, Functions(kSmall, kTypical), 1000);
+  AddShape(profile, 2, Functions(kSmall + kTypical, kLarge), 100);
+  profile.types = {{.units = 100}, {.units = 1000}, {.units = 100}};
+  return profile;
+}
+
+TEST(SteadyContexts, TypesThatDoMoreAreToBeKnownByMore) {
+  const Profile profile = OfThreeSizes();
+  const ContextNumbers numbers(profile);
+  const auto wanted = [&](uint32_t function) {
+    SteadyContexts steady(profile, numbers, kBothHalves);
+    const std::vector<uint32_t> context = {numbers.OfPlace(function)};
+    uint32_t count = 0;
+    for (; steady.StillWanted(context) > 0; ++count) steady.Add(context);
+    return count;
+  };
+  EXPECT_EQ(wanted(0), SteadyContexts::kFewestWanted);
+  EXPECT_EQ(wanted(kSmall), SteadyContexts::kWanted);
+  EXPECT_EQ(wanted(kSmall + kTypical), SteadyContexts::kMostWanted);
+}
+
+// It enters all that units of two types enter, each of which training saw alone: a query that
+// is its own transaction, beside those that begin and commit one.
+TEST(SteadyContexts, WhatDoesTwoThingsIsLikeTheGreater) {
+  Profile profile = OfThreeSizes();
+  ChooseGuards({}, profile);
+  const ContextBits bits(profile, profile.guards);
+  const std::vector<ContextSet> of_types = bits.OfTypes();
+  const std::vector<std::pair<uint32_t, uint32_t>> unlike = {{0, 1}, {0, 2}, {1, 2}};
+  for (const auto& [smaller, greater] : unlike) {
+    ContextSet both = of_types[smaller];
+    for (size_t i = 0; i < both.size(); ++i) both[i] |= of_types[greater][i];
+    EXPECT_EQ(FindMostAlike(profile, of_types, profile.shapes[0], both), greater) << smaller;
+  }
+}
+
+// One unit of type 1 does what those of type 0 do, but for what tells them apart first. Each
+// further context that type 0 is known by makes that one look like type 0.
+TEST(SteadyContexts, AnOddUnitDoesNotKeepTypesFromBeingKnownByMore) {
+  constexpr uint32_t kOwn = 10;
+  constexpr uint64_t kUnits = 50'000;
+  Profile profile = FlatProfile(2 * kOwn);
+  AddShape(profile, 0, Functions(0, kOwn), kUnits);
+  AddShape(profile, 1, Functions(kOwn, kOwn), kUnits);
+  AddShape(profile, 1, Functions(1, kOwn), 1);
+  profile.types = {{.units = kUnits}, {.units = kUnits + 1}};
+  ChooseGuards({}, profile);
+  const std::vector<ContextSet> sets = ContextBits(profile, profile.guards).OfTypes();
+  EXPECT_GE(ContextsOf(sets[0]), SteadyContexts::kWanted);
+  EXPECT_GE(ContextsOf(sets[1]), SteadyContexts::kWanted);
+  EXPECT_GE(profile.quality.right + 1, profile.quality.units);
+}
+
 // A unit of a type that enters one more guarded context than ever before is nearer
 // to its own type than half.
 TEST(SteadyContexts, TypesAreKnownByMoreThanTheyMustBe) {
@@ -87,10 +162,8 @@ TEST(SteadyContexts, TypesAreKnownByMoreThanTheyMustBe) {
     ChooseGuards({}, profile);
     const std::vector<ContextSet> sets = ContextBits(profile, profile.guards).OfTypes();
     for (const ContextSet& set : sets) {
-      uint32_t contexts = 0;
-      for (const uint64_t word : set) contexts += static_cast<uint32_t>(__builtin_popcountll(word));
       ++types;
-      if (contexts >= 4) ++well_known;
+      if (ContextsOf(set) >= 4) ++well_known;
     }
   }
   EXPECT_GE(well_known * 10, types * 9);
