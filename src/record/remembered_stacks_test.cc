@@ -128,6 +128,7 @@ struct Way {
   bool prove = false;  // what frame pointers say
   bool direct_reads = false;
   bool resumes = true;
+  uint64_t min_wait_ns = 0;  // user stacks are taken at the end of a switch if it is not 0
   int64_t sample_period_ns = 0;
   size_t max_stacks = StackTable::kMaxStacks;
 };
@@ -153,6 +154,9 @@ Places Record(const Players& players, const Way& way) {
       ProgramChoices({.direct_reads = way.direct_reads, .resumes = way.resumes}).front();
   EXPECT_EQ(recording.engine().programs().direct_reads, best.direct_reads);
   EXPECT_EQ(recording.engine().programs().resumes, best.resumes);
+  Policy policy = recording.engine().policy();
+  policy.min_wait_ns = way.min_wait_ns;
+  EXPECT_TRUE(recording.engine().SetPolicy(policy).ok());
   recording.Begin();
   const int64_t begin_ns = MonotonicNs();
   const auto is_enough = [&] {
@@ -223,7 +227,8 @@ void ExpectSamePlaces(Ends (*make_ends)()) {
   const Places direct = Record(players, {.direct_reads = true});
   // On arm64 by frame pointers, in the kernel too.
   const Places proven = Record(players, {.prove = true, .direct_reads = true});
-  Places again = Record(players, {.remember = false});
+  const Places resumed = Record(players, {.prove = true, .direct_reads = true, .min_wait_ns = 1});
+  Places again = Record(players, {.remember = false, .min_wait_ns = 1});
   ASSERT_GT(walked.count, 500u);
   EXPECT_EQ(walked.recalled + again.recalled, 0u);
   walked.waits.merge(again.waits);
@@ -235,6 +240,10 @@ void ExpectSamePlaces(Ends (*make_ends)()) {
     ExpectAreMet(places->wakings, places->count, walked.wakings);
     ExpectAreMet(places->waits, places->count, walked.waits);
   }
+  ASSERT_GT(resumed.count, 500u);
+  // There a wake-up that comes before its wait has no stack.
+  EXPECT_GT(resumed.recalled * 10, resumed.count * 9);
+  ExpectAreMet(resumed.waits, resumed.count, walked.waits);
 }
 
 TEST_F(RememberedStacks, AreThoseOfAWalkInAPlainSystemCall) { ExpectSamePlaces(&UnixSocket); }
@@ -273,7 +282,7 @@ TEST_F(RememberedStacks, AreToldApartWhereSeveralPathsLeadToOnePlace) {
 // Again and again there is one too many, so all are forgotten, and none is missing.
 TEST_F(RememberedStacks, AreToldAgainWhenTheyWereTooMany) {
   const Players players(&NapOnEveryPath);
-  for (const Way& way : {Way{}, Way{.prove = true, .direct_reads = true}}) {
+  for (const Way& way : {Way{}, Way{.prove = true, .direct_reads = true}, Way{.min_wait_ns = 1}}) {
     Way few = way;
     few.max_stacks = 4;
     const Places places = Record(players, few);

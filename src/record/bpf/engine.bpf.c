@@ -6,10 +6,11 @@
 // steers and reads.
 //
 // A wait is one record, made when the thread gets a CPU again. The kernel part of its
-// stack is taken at the switch-in, from the sleeping thread; the user part when the switch
-// is over (on_resume), when the thread's memory is at hand and the run queue's lock is
-// not held: of a wait that is too short to be recorded neither is taken. Older kernels do
-// not tell when a switch is over: there the user part is taken at the switch-out.
+// stack is taken at the switch-in, from the sleeping thread. The user part is taken at the
+// switch-out, with the thread's memory in the caches, where all waits are recorded; else
+// when the switch-in is over (on_resume) and its memory is at hand again, so that of a wait
+// too short to be recorded neither part is taken. Older kernels do not tell when a
+// switch is over: there it is always taken at the switch-out.
 //
 // What the recorded programs pay is not only the time of these programs but also what they
 // drive out of the caches. So whatever is rare is a function of its own (__noinline), out
@@ -199,6 +200,16 @@ static __always_inline bool has_user_stack(struct task_struct *task,
          is_worth_a_stack(state->flags & kWasRunnable);
 }
 
+// Before it is known how long a wait is.
+static __always_inline bool is_taken_at_switch_out(void) {
+  return !sees_resumes || policy.min_wait_ns == 0;
+}
+
+// Under the name that it has now.
+static __always_inline bool is_user_stack_taken(const struct ThreadState *state) {
+  return state->user_stack && state->stack_epoch == (uint16_t)policy.epoch;
+}
+
 // The wait that has ended at in_ns, when it got a CPU.
 static __always_inline void tell_wait(struct ThreadState *state, uint64_t in_ns, uint32_t tid,
                                       uint16_t cpu) {
@@ -252,7 +263,9 @@ static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid,
         !state->kernel_stack && slept) {
       state->kernel_stack = recall_kernel_stack_of(task, kSwitchSlot, direct);
     }
-    if (sees_resumes && slept && has_user_stack(task, state)) {
+    if (sees_resumes && slept && !is_user_stack_taken(state) && has_user_stack(task, state)) {
+      state->user_stack = 0;
+      state->flags &= ~kLeafApart;
       state->in_ns = now;
       state->in_cpu = bpf_get_smp_processor_id();
       state->resumes = 1;
@@ -318,7 +331,10 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, uint3
   state->holder_tid = runnable ? next_tid : 0;
   state->user_stack = 0;
   state->kernel_stack = 0;
-  if (!sees_resumes && has_user_stack(task, state)) find_waiter(ctx, task, state, kSwitchSlot, now);
+  if (is_taken_at_switch_out() && has_user_stack(task, state)) {
+    state->stack_epoch = policy.epoch;
+    find_waiter(ctx, task, state, kSwitchSlot, now);
+  }
 }
 
 static __always_inline int see_switch(void *ctx, bool preempt, struct task_struct *prev,
@@ -348,12 +364,12 @@ int BPF_PROG(on_resume, bool is_switch) {
   struct task_struct *task = bpf_get_current_task_btf();
   struct ThreadState *state = bpf_task_storage_get(&threads, task, 0, 0);
   if (!state || !state->resumes) return 0;
-  const uint64_t now = clock_ns();
+  const uint64_t begin_ns = begin_run(kResumeMeter);
   state->resumes = 0;
-  find_waiter(ctx, task, state, kResumeSlot, now);
+  find_waiter(ctx, task, state, kResumeSlot, state->in_ns);
   tell_wait(state, state->in_ns, task->pid, state->in_cpu);
   end_wait(state);
-  end_run(kResumeMeter, now);
+  end_run(kResumeMeter, begin_ns);
   return 0;
 }
 

@@ -62,7 +62,7 @@ struct ThreadState {
   uint8_t gone;   // it has had its last switch-out
   // It has a CPU since in_ns, and its wait, since out_ns, is to be told (on_resume).
   uint8_t resumes;
-  uint8_t pad[2];
+  uint16_t stack_epoch;  // policy.epoch when user_stack was taken
   uint16_t in_cpu;
   // The kernel's own totals when it last got or lost a CPU, for what a pause hid.
   uint64_t kernel_run_ns;
@@ -147,6 +147,13 @@ static __always_inline bool is_resume_expected(void) {
   if (!counters_of_cpu || !counters_of_cpu->resumes) return false;
   counters_of_cpu->resumes = 0;
   return true;
+}
+
+// The time, of a run that is timed; 0 of others. For programs that need no clock: it waits for all
+// that the processor has begun, which just after a switch takes 0.2 us.
+static __always_inline uint64_t begin_run(uint32_t meter_kind) {
+  const struct Counters *counters_of_cpu = cpu_counters();
+  return counters_of_cpu && counters_of_cpu->untimed[meter_kind] == kTimedRun - 1 ? clock_ns() : 0;
 }
 
 static __always_inline void end_run(uint32_t meter_kind, uint64_t begin_ns) {
