@@ -82,6 +82,11 @@ class Memcache(Connection):
         self.send(b'set %s 0 0 %d\r\n%s\r\n' % (key.encode(), len(value), value))
         self.line()
 
+    def put_all(self, keys, value):
+        """Answered once."""
+        self.send(b''.join(b'set %s 0 0 %d noreply\r\n%s\r\n' % (key.encode(), len(value), value) for key in keys[:-1]))
+        self.put(keys[-1], value)
+
     def get(self, *keys):
         self.send(b'get ' + ' '.join(keys).encode() + b'\r\n')
         while (line := self.line()) != b'END\r\n':

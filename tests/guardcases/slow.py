@@ -119,6 +119,13 @@ def get_keys(count):
     return lambda server, client, other=None: client.get(*[f'key{i}' for i in range(count)])
 
 
+def many_items(server, client, other):
+    """A dump has those that were not used for a while, up to 2 MiB: some 60,000 of these."""
+    for first in range(0, 60000, 20):
+        client.put_all([f'dumped{i}' for i in range(first, first + 20)], b'v' * 100)
+    time.sleep(1.5)
+
+
 def dump_items(server, client, other):
     for slab_class in range(2, 7):
         client.tell(f'stats cachedump {slab_class} 0')
@@ -193,7 +200,7 @@ ALL = [
     # Which functions handle one event differs between trainings; libevent does work after them.
     Case('memcached-multiget', MEMCACHED, ('memcached!*',), get_keys(10000), get_keys(5), in_tail=True),
     Case('memcached-cachedump', MEMCACHED, ('memcached!*',),
-         dump_items, None),
+         dump_items, None, ready=many_items),
     Case('memcached-slow-send', MEMCACHED, ('memcached!*',), get_keys(1), get_keys(1),
          ready=fault(send_sleeps=60000), after=healthy, alone=True, in_tail=True),
 
