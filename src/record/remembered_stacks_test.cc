@@ -17,6 +17,7 @@
 
 #include <map>
 #include <set>
+#include <thread>
 
 #include "record/bpf_recording.h"
 #include "record/machine.h"
@@ -292,6 +293,26 @@ TEST_F(RememberedStacks, AreToldAgainWhenTheyWereTooMany) {
     EXPECT_EQ(Frequent(places.waits, places.count).size(), 6u);
     EXPECT_FALSE(places.wakings.contains(""));
   }
+}
+
+void NapBesideASleeper() {
+  static const std::thread sleeper([] {
+    while (true) usleep(50'000);
+  });
+  NapOnEveryPath();
+}
+
+// What was told is forgotten two ticks later, so that a stack taken when the wait began is not
+// known any more when it ends.
+TEST_F(RememberedStacks, OfAWaitThatOutlastsThemAreTakenAgain) {
+  if (!ProgramChoices({}).front().resumes) {
+    GTEST_SKIP() << "this kernel does not tell when a switch is over (sched_exit_tp)";
+  }
+  const Players players(&NapBesideASleeper);
+  const Places places = Record(players, {.max_stacks = 4});
+  ASSERT_GT(places.count, 500u);
+  EXPECT_GT(places.stacks.defined, 100u);
+  EXPECT_EQ(places.stacks.undefined, 0u);
 }
 
 volatile uint64_t counted = 0;
