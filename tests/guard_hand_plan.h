@@ -145,6 +145,7 @@ inline uint64_t OffsetOf(const std::string& function) {
 struct TrainedHabit {
   uint64_t bias = 0;
   uint64_t work_id = 0;
+  uint64_t take_id = 0;  // of TakeReady
   std::vector<LogRecord> records;
   std::vector<std::vector<uint64_t>> words;  // of the records
   uint64_t lost = 0;
@@ -187,6 +188,7 @@ inline TrainedHabit Train(const std::string& habit) {
   const LogFile& log = logs.value().front();
   trained.bias = BiasOf(session, log.pid, "guard_habits");
   trained.work_id = IdOf(session, log.pid, OffsetOf("Work"));
+  trained.take_id = IdOf(session, log.pid, OffsetOf("TakeReady"));
   auto cursor = LogCursor::Open(log, diagnostics);
   EXPECT_TRUE(cursor.ok());
   for (LogRecord record; cursor.value().Next(record);) {
@@ -198,29 +200,39 @@ inline TrainedHabit Train(const std::string& habit) {
   return trained;
 }
 
-// The loop around ServeOne's poll, and Work at every depth that it was seen.
+// Where the stack of the first poll that may block is logged; records.size(): nowhere.
+inline size_t StackOfPoll(const TrainedHabit& trained) {
+  for (size_t i = 1; i < trained.records.size(); ++i) {
+    const LogRecord& wait = trained.records[i - 1];
+    if (wait.kind == wire::LogKind::kWaitEnter &&
+        wait.a == static_cast<uint32_t>(wire::WaitCall::kPoll) &&
+        trained.records[i].kind == wire::LogKind::kStack) {
+      return i;
+    }
+  }
+  ADD_FAILURE() << "no poll was logged with its stack";
+  return trained.records.size();
+}
+
+// The loop around the function that polls, and Work at every depth that it was seen.
 inline HandPlan GuardPlan(const TrainedHabit& trained, uint64_t threshold_ns) {
   HandPlan plan(wire::Mode::kGuard);
   plan.AddModule("guard_habits");
   plan.header.unknown_ns = threshold_ns;
+  const size_t stack = StackOfPoll(trained);
+  if (stack == trained.records.size()) return plan;
+  const LogRecord& wait = trained.records[stack - 1];
+  // The holder is the frame outside of the function that polls.
+  const uint64_t base16 = (trained.words[stack][3] >> 4) & ((uint64_t{1} << 40) - 1);
+  plan.sites.push_back({.return_offset = trained.words[stack - 1][2] - trained.bias,
+                        .module = 0,
+                        .call = wait.a,
+                        .loop = 0,
+                        .base_offset = static_cast<int32_t>((base16 - wait.b) * 16),
+                        .holder_module = wire::kAnyHolder});
   std::set<int32_t> depths;
-  uint64_t base16 = 0;
-  for (size_t i = 0; i < trained.records.size(); ++i) {
-    const LogRecord& record = trained.records[i];
-    if (record.kind == wire::LogKind::kWaitEnter &&
-        record.a == static_cast<uint32_t>(wire::WaitCall::kPoll) && plan.sites.empty() &&
-        i + 1 < trained.records.size() && trained.records[i + 1].kind == wire::LogKind::kStack) {
-      // The holder is the frame outside of ServeOne.
-      const uint64_t holder_sp = trained.words[i + 1][3];
-      base16 = (holder_sp >> 4) & ((uint64_t{1} << 40) - 1);
-      plan.sites.push_back({.return_offset = trained.words[i][2] - trained.bias,
-                            .module = 0,
-                            .call = record.a,
-                            .loop = 0,
-                            .base_offset = static_cast<int32_t>((base16 - record.b) * 16),
-                            .holder_module = wire::kAnyHolder});
-    }
-    if (record.kind == wire::LogKind::kEnter && record.a == trained.work_id && base16 != 0) {
+  for (const LogRecord& record : trained.records) {
+    if (record.kind == wire::LogKind::kEnter && record.a == trained.work_id) {
       depths.insert(static_cast<int32_t>(base16 - record.b) * 16);
     }
   }

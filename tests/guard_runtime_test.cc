@@ -5,6 +5,7 @@
 // program did; slow units are reported.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "guard_hand_plan.h"
@@ -122,6 +123,45 @@ TEST(GuardUnits, SlowOnesAreReportedWithTheirStacks) {
   EXPECT_GT(violations[2].frame[0], serve);
   EXPECT_LT(violations[2].frame[0], serve + 400);
   EXPECT_EQ(processes[0].Counters().violations, 2u);
+}
+
+TEST(GuardUnits, BeginAtTheFirstTurnOfALoopThatHasNotWaitedYet) {
+  const TrainedHabit trained = Train("ready");
+  HandPlan plan = GuardPlan(trained, 20'000'000);
+  ASSERT_EQ(plan.sites.size(), 1u);
+  plan.sites[0].holder_module = 0;
+  plan.sites[0].holder_offset = OffsetOf("ServeReady");
+  plan.sites[0].flags = wire::PlanSite::kTurns;
+  // At the depths that it was called from, by the loop's function and by another.
+  const std::vector<uint64_t>& stack = trained.words[StackOfPoll(trained)];
+  const auto first =
+      std::find_if(trained.records.begin(), trained.records.end(), [&](const LogRecord& record) {
+        return record.kind == wire::LogKind::kEnter && record.a == trained.take_id;
+      });
+  ASSERT_NE(first, trained.records.end());
+  const uint64_t before16 = (stack[5] >> 4 & ((uint64_t{1} << 40) - 1)) - first->b;
+  plan.functions.push_back({.offset = OffsetOf("TakeReady"),
+                            .module = 0,
+                            .flags = 0,
+                            .first_context = static_cast<uint32_t>(plan.contexts.size()),
+                            .contexts = 2});
+  for (const uint64_t depth16 : {(stack[3] >> 4) - (stack[1] >> 4), before16}) {
+    plan.contexts.push_back({.depth = static_cast<int32_t>(depth16) * 16,
+                             .flags = wire::PlanContext::kTurn | wire::PlanContext::kNoBit,
+                             .bit = 0,
+                             .return_module = wire::kAnyReturn,
+                             .return_offset = 0});
+  }
+  const SessionFolder session = MakeSession(plan.Bytes());
+  EXPECT_EQ(RunHabit("ready", session.path()).text, RunHabit("ready").text);
+  std::vector<GuardedProcess> processes = ProcessesOf(session);
+  ASSERT_EQ(processes.size(), 1u);
+  // What was taken before the loop is none, nor is the search that ends in the wait.
+  EXPECT_EQ(processes[0].Counters().units, 4u);
+  const std::vector<wire::Violation> violations = ViolationsOf(processes[0]);
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_GE(violations[0].wall_ns, 60'000'000u);
+  EXPECT_EQ(violations[0].type, 0u) << "it has the contexts of what it did";
 }
 
 TEST(GuardUnits, NothingIsWrittenWhenNobodyListens) {

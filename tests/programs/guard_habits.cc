@@ -356,6 +356,34 @@ int Hot() {
   return 0;
 }
 
+// Looks for a request before it waits for one. 0: there is none.
+PLANTED int TakeReady(int wait_ms) {
+  pollfd wanted = {g_pipe[0], POLLIN, 0};
+  if (poll(&wanted, 1, 0) != 1 && poll(&wanted, 1, wait_ms) != 1) return 0;
+  char got = 0;
+  if (read(g_pipe[0], &got, 1) != 1) return 0;
+  return got;
+}
+
+PLANTED int ServeReady(int wait_ms) {
+  int sum = 0;
+  for (;;) {
+    const int request = TakeReady(wait_ms);
+    if (request == 0) return sum;
+    if (request == 's') usleep(60'000);
+    sum += Work(request);
+  }
+}
+
+// One request is taken before there is a loop; then all are there before the loop begins, and
+// it waits only when they are done. The first of them is slow.
+int Ready() {
+  if (write(g_pipe[1], "1sabc", 5) != 5) return 1;
+  const int first = TakeReady(10);
+  printf("%d %d\n", first, ServeReady(10));
+  return 0;
+}
+
 // A loop that goes on until its input ends, for plans to change under it.
 int Loop() {
   long sum = 0;
@@ -374,6 +402,7 @@ int main(int argc, char** argv) {
   if (habit == "slow") return Slow();
   if (habit == "hot") return Hot();
   if (habit == "loop") return Loop();
+  if (habit == "ready") return Ready();
   Serve(20);
   if (habit == "threads") return Threads();
   if (habit == "forks") return Forks();

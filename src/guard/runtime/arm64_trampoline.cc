@@ -200,7 +200,8 @@ struct WayBack {
 // What is filled in when the rest of a trampoline is written: tests and jumps to its end, and to
 // what stands behind the end.
 struct Ways {
-  size_t skip = 0;  // a test; 0: none
+  size_t skip = 0;       // a test; 0: none
+  bool outside = false;  // it leads to the call behind the end
   size_t end[kMaxInlineContexts];
   uint32_t ends = 0;
   bool counts = false;                    // there is a part behind the end
@@ -213,7 +214,7 @@ struct Ways {
 };
 
 void LandEnds(const Ways& ways, CodeBuffer& out) {
-  if (ways.skip != 0) Land(ways.skip, kCbz, kX16, out);
+  if (ways.skip != 0 && !ways.outside) Land(ways.skip, kCbz, kX16, out);
   for (uint32_t i = 0; i < ways.ends; ++i) LandJump(ways.end[i], out);
 }
 
@@ -308,8 +309,10 @@ void EmitInline(const Hook& hook, const SlotLayout& layout, bool signed_link, co
 bool EmitGuard(const Hook& hook, const SlotLayout& layout, bool signed_link, const WayBack& back,
                CodeBuffer& out, Ways& ways) {
   if (!EmitThreadWord(layout.slot_offset, out)) return false;
-  ways.skip = EmitTest(kCbz, kX16, out);
-  if (AllFitInline(hook, layout, signed_link)) {
+  const bool in_place = AllFitInline(hook, layout, signed_link);
+  if (in_place || !hook.outside) ways.skip = EmitTest(kCbz, kX16, out);
+  if (in_place) {
+    ways.outside = hook.outside;
     EmitInline(hook, layout, signed_link, back, out, ways);
   } else {
     EmitGuardCall(hook, signed_link, out);
@@ -336,6 +339,7 @@ void EmitCounting(const Hook& hook, const SlotLayout& layout, bool signed_link, 
   EmitMember(kStoreMember, layout.hits_offset, out);
   EmitJump(end, out);
   LandJump(call, out);
+  if (ways.outside) Land(ways.skip, kCbz, kX16, out);
   EmitGuardCall(hook, signed_link, out);
   EmitJump(end, out);
 }

@@ -236,6 +236,7 @@ HookCounts InstallGuards(const LoadedPlan& plan) {
     request.hook.function = AddressOf(&GuardHit);
     request.hook.argument = reinterpret_cast<uint64_t>(&guard);
     request.hook.cut = AddressOf(&CutHit);
+    request.hook.outside = MayTurn(guard);
     AddInlineContexts(guard, contexts, request.hook);
     if (!requests.Append(request) || !entries.Append(guard.entry)) return {};
   }

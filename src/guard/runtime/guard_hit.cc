@@ -2,8 +2,10 @@
 #include "guard/runtime/guard_hit.h"
 
 #include "guard/runtime/loaded_plan.h"
+#include "guard/runtime/loop_turn.h"
 #include "guard/runtime/near_code.h"
 #include "guard/runtime/rare_hit.h"
+#include "guard/runtime/session.h"
 #include "guard/runtime/thread_state.h"
 #include "guard/runtime/unit_clock.h"
 #include "guard/runtime/unit_cut.h"
@@ -30,6 +32,15 @@ __attribute__((noinline, cold)) void TakeRareHit(const ContextRule* rule, uint64
                                                  const GuardRecord& guard) {
   RareHit hit = {&guard, rule, sp, return_address};
   CallSavingVectors(HandleRareHit, &hit);
+}
+
+__attribute__((noinline, cold)) void TakeHitOutside(uint64_t sp, uint64_t return_address,
+                                                    const GuardRecord& guard) {
+  const LoadedPlan* plan = CurrentPlan();
+  const ThreadState* state = KnownThread();
+  if (plan == nullptr || (state != nullptr && IsNoTurn(*state, *plan, return_address))) return;
+  RareHit hit = {&guard, nullptr, sp, return_address};
+  CallSavingVectors(HandleHitOutside, &hit);
 }
 
 CULPRIT_NEAR_CODE __attribute__((noinline)) bool TakeQuietTurn(ThreadState& state) {
@@ -77,8 +88,10 @@ CULPRIT_NEAR_CODE void CutHit(void* slot_pointer, uint64_t sp, uint64_t return_a
 
 CULPRIT_NEAR_CODE void GuardHit(void* slot_pointer, uint64_t sp, uint64_t return_address,
                                 const void* record) {
-  auto& slot = *static_cast<wire::UnitSlot*>(slot_pointer);
   const auto& guard = *static_cast<const GuardRecord*>(record);
+  if (__builtin_expect(slot_pointer == nullptr, 0))
+    return TakeHitOutside(sp, return_address, guard);
+  auto& slot = *static_cast<wire::UnitSlot*>(slot_pointer);
   const auto depth = static_cast<int32_t>(slot.base_sp - (sp & ~uint64_t{15}));
   const uint64_t hits = ++slot.hits;
   const ContextRule* rule = guard.rules;

@@ -18,7 +18,7 @@ namespace culprit::guard::runtime {
 
 inline constexpr uint64_t kChargeHits = 1024;
 
-// `slot` is ThreadWords::unit, `record` a GuardRecord.
+// `slot` is ThreadWords::unit, `record` a GuardRecord; null: outside of units (loop_turn.h).
 void GuardHit(void* slot, uint64_t sp, uint64_t return_address, const void* record);
 
 // The same for a context that is known to be the entry's, and to cut (a CutFunction).

@@ -35,8 +35,8 @@ using CutFunction = void (*)(void* slot, uint64_t sp, uint64_t return_address, c
 
 enum class HookKind : uint32_t {
   kTraining,    // TrainingFunction(id, sp, return address) at every entry
-  kGuard,       // slot = the thread's pointer in TLS; null: nothing; else GuardFunction, which
-                // counts the hit
+  kGuard,       // slot = the thread's pointer in TLS; null: nothing (but see Hook::outside); else
+                // GuardFunction, which counts the hit
   kOneContext,  // the same test inline: slot->base_sp - (sp & ~15) == depth sets `bit` in
                 // slot->contexts (wire::UnitSlot); no call
   kDetour,      // `function` runs instead; *original calls the displaced function
@@ -70,7 +70,8 @@ struct Hook {
   // it. arm64; ignored by x86-64.
   const InlineContext* contexts = nullptr;
   uint32_t context_count = 0;
-  uint64_t cut = 0;  // address of a CutFunction
+  uint64_t cut = 0;      // address of a CutFunction
+  bool outside = false;  // kGuard: the function is called without a slot, too
 };
 
 }  // namespace culprit::guard::runtime

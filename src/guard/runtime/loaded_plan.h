@@ -59,6 +59,14 @@ inline bool IsInline(const GuardRecord& guard) {
   return true;
 }
 
+// One of its contexts is a loop's turn: it is looked at outside of units, too (loop_turn.h).
+inline bool MayTurn(const GuardRecord& guard) {
+  for (uint32_t i = 0; i < guard.count; ++i) {
+    if ((guard.rules[i].flags & wire::PlanContext::kTurn) != 0) return true;
+  }
+  return false;
+}
+
 // What is to be known of a context that cuts, in one word (InlineContext::cut).
 struct Cut {
   uint32_t flags;  // PlanContext::Flags

@@ -257,6 +257,25 @@ TEST(Patcher, EveryWayToBeginAFunctionWorksUnderEveryHook) {
   }
 }
 
+TEST(Patcher, AGuardThatIsWantedOutsideOfUnitsIsCalledThereAsWell) {
+  const InlineContext contexts[] = {{96, 70, 0}, {32, 3, 1}, {-16, 511, 0}, {48, 5, 0, 7}};
+  for (const uint32_t count : {0u, 1u, 4u}) {
+    Hook hook = CuttingHook(0xfeed);
+    hook.contexts = contexts;
+    hook.context_count = count;
+    hook.outside = true;
+    g_hits = 0;
+    g_slot = &hook;
+    g_argument = 0;
+    ExpectSameRegisters(hook, false, WritePath::kBest);
+    EXPECT_GT(g_hits, 60u * (TestEntries().size() - 12));
+    EXPECT_EQ(g_slot, nullptr);
+    EXPECT_EQ(g_argument, 0xfeedu);
+    ExpectSameRegisters(hook, true, WritePath::kBest);
+    EXPECT_NE(g_slot, nullptr);
+  }
+}
+
 TEST(Patcher, WhatCannotBePatchedIsRefusedAndUntouched) {
   Patcher& patcher = ThePatcher();
   size_t refused = 0;

@@ -24,6 +24,7 @@ namespace culprit::guard::runtime {
 
 inline constexpr uint32_t kFollowed = 8;
 inline constexpr uint32_t kForeignSites = 8;  // a power of two
+inline constexpr uint32_t kNoTurns = 16;      // a power of two
 inline constexpr uint32_t kTypeCacheEntries = 64;
 inline constexpr uint32_t kSamplesACell = sizeof(wire::Cell::samples) / sizeof(wire::Sample);
 
@@ -168,6 +169,8 @@ struct alignas(64) ThreadState {
   uint32_t followed;  // of these; odd.follows: any
   TypeCacheEntry type_cache[kTypeCacheEntries];
   HeadMemo heads[kHeadMemos];
+  uint64_t no_turns[kNoTurns];  // calls that return there turn no loop (loop_turn.h)...
+  uint32_t no_turns_of;         // ...by the plan of this generation
 
   // Of the training; see training_log.h.
   WaitFrame* wait;

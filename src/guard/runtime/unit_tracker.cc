@@ -439,7 +439,11 @@ void LeaveLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& s
 void TurnLoop(ThreadState& state, const ReportPlace& place) {
   const LoadedPlan& plan = *state.plan;
   EndIteration(state, plan, ReadTicks(), place);
-  LeaveLoopWait(state, plan, *state.head, state.head_sp, 1);
+  BeginAtTurn(state, plan, *state.head, state.head_sp);
+}
+
+void BeginAtTurn(ThreadState& state, const LoadedPlan& plan, const SiteRule& site, uint64_t sp) {
+  LeaveLoopWait(state, plan, site, sp, 1);
   state.turned = true;
 }
 

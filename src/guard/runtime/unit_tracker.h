@@ -34,6 +34,9 @@ void LeaveLoopWait(ThreadState& state, const LoadedPlan& plan, const SiteRule& s
 // A turn of the loop was entered (IsTurn of unit_cut.h).
 void TurnLoop(ThreadState& state, const ReportPlace& place);
 
+// The same in a thread that is in no unit: the loop's head would wait with that stack pointer.
+void BeginAtTurn(ThreadState& state, const LoadedPlan& plan, const SiteRule& site, uint64_t sp);
+
 // A boundary context was entered.
 void CrossBoundary(ThreadState& state, const GuardRecord& guard, const ContextRule& rule,
                    const ReportPlace& place);

@@ -130,15 +130,18 @@ void EmitTraining(const Hook& hook, CodeBuffer& out) {
   out.Byte(kPopRcx);
 }
 
-// push rcx; rcx = the thread's slot; jrcxz, which changes no flags. Returns where
-// its distance stands, to be filled in by Land.
-bool EmitSlotTest(int64_t offset, CodeBuffer& out, size_t& skip) {
+// push rcx; rcx = the thread's slot.
+bool EmitSlot(int64_t offset, CodeBuffer& out) {
   if (offset != static_cast<int32_t>(offset)) return false;
   out.All(kPushRcx, 0x64, 0x48, 0x8b, 0x0c, 0x25);  // mov rcx, fs:[offset]
   out.Word(static_cast<uint32_t>(offset));
-  out.All(0xe3, 0);
-  skip = out.size() - 1;
   return true;
+}
+// Then jrcxz, which changes no flags. Returns where its distance stands, to be filled in
+// by Land.
+size_t EmitSlotTest(CodeBuffer& out) {
+  out.All(0xe3, 0);
+  return out.size() - 1;
 }
 bool Land(size_t skip, CodeBuffer& out) {
   const size_t distance = out.size() - skip - 1;
@@ -148,8 +151,8 @@ bool Land(size_t skip, CodeBuffer& out) {
 }
 
 bool EmitGuard(const Hook& hook, const SlotLayout& layout, CodeBuffer& out) {
-  size_t skip = 0;
-  if (!EmitSlotTest(layout.slot_offset, out, skip)) return false;
+  if (!EmitSlot(layout.slot_offset, out)) return false;
+  const size_t skip = hook.outside ? 0 : EmitSlotTest(out);
   EmitSave(out);
   out.All(0x48, 0x89, 0xcf);                     // mov rdi, rcx
   out.All(0x48, 0x8d, 0x74, 0x24, kSavedBytes);  // lea rsi, [rsp + 88]
@@ -157,7 +160,7 @@ bool EmitGuard(const Hook& hook, const SlotLayout& layout, CodeBuffer& out) {
   EmitConstant(0x48, 0xb9, hook.argument, out);  // mov rcx, record
   EmitCall(hook.function, out);
   EmitRestore(out);
-  const bool near = Land(skip, out);
+  const bool near = hook.outside || Land(skip, out);
   out.Byte(kPopRcx);
   return near;
 }
@@ -168,11 +171,11 @@ bool EmitOneContext(const Hook& hook, const SlotLayout& layout, CodeBuffer& out)
   constexpr int64_t kPushed = 16;  // rcx, rdx
   const int64_t constant = int64_t{hook.depth} + kPushed - 8 + 1;
   const uint64_t byte_offset = uint64_t{layout.contexts_offset} + hook.bit / 8;
-  size_t no_slot = 0;
   if (constant != static_cast<int32_t>(constant) || byte_offset > INT32_MAX ||
-      layout.base_sp_offset > INT32_MAX || !EmitSlotTest(layout.slot_offset, out, no_slot)) {
+      layout.base_sp_offset > INT32_MAX || !EmitSlot(layout.slot_offset, out)) {
     return false;
   }
+  const size_t no_slot = EmitSlotTest(out);
   out.All(0x52, 0x48, 0x89, 0xca, 0x48, 0x8b, 0x8a);  // push rdx; mov rdx, rcx; mov rcx, [rdx + ]
   out.Word(layout.base_sp_offset);
   out.All(0x48, 0xf7, 0xd1, 0x48, 0x8d, 0x8c, 0x0c);  // not rcx; lea rcx, [rsp + rcx + ]
