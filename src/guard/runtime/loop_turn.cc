@@ -69,7 +69,8 @@ void RememberNoTurn(ThreadState& state, const LoadedPlan& plan, uint64_t return_
   state.no_turns[NoTurnIndex(return_address)] = return_address;
 }
 
-void Begin(ThreadState& state, const LoadedPlan& plan, const Turn& turn, uint64_t sp) {
+// False: nothing can begin in this process.
+bool Begin(ThreadState& state, const LoadedPlan& plan, const Turn& turn, uint64_t sp) {
   const bool same = state.plan == &plan && state.slot->base_sp == turn.base_sp &&
                     state.head->loop == turn.head->loop;
   if (same) {
@@ -79,8 +80,11 @@ void Begin(ThreadState& state, const LoadedPlan& plan, const Turn& turn, uint64_
     // Calls leave all stack pointers with the same remainder.
     BeginAtTurn(state, plan, *turn.head, turn.base_sp - offset + sp % 16);
   }
-  if (state.owner->unit == nullptr || (turn.rule->flags & wire::PlanContext::kNoBit) != 0) return;
-  state.slot->contexts[turn.rule->bit / 64] |= uint64_t{1} << turn.rule->bit % 64;
+  if (state.owner->unit == nullptr) return false;
+  if ((turn.rule->flags & wire::PlanContext::kNoBit) == 0) {
+    state.slot->contexts[turn.rule->bit / 64] |= uint64_t{1} << turn.rule->bit % 64;
+  }
+  return true;
 }
 
 }  // namespace
@@ -93,9 +97,7 @@ void HandleHitOutside(void* argument) {
   if (state == nullptr || state->odd.in_runtime) return;
   state->odd.in_runtime = true;
   const Turn turn = FindTurn(*state, *plan, hit);
-  if (turn.rule != nullptr) {
-    Begin(*state, *plan, turn, hit.sp);
-  } else {
+  if (turn.rule == nullptr || !Begin(*state, *plan, turn, hit.sp)) {
     RememberNoTurn(*state, *plan, hit.return_address);
   }
   state->odd.in_runtime = false;
