@@ -14,7 +14,7 @@ mapfile -t sources < <(git ls-files '*.cc' '*.h')
 mapfile -t scripts < <(git ls-files 'do' '*.sh' '.ci/run')
 
 clang-format-14 --dry-run --Werror "${sources[@]}" || complain "run clang-format-14 -i on the files above"
-shellcheck "${scripts[@]}" || complain "shellcheck found something"
+shellcheck -x "${scripts[@]}" || complain "shellcheck found something"
 
 if [[ -x web/node_modules/.bin/prettier ]]; then
   (cd web && node_modules/.bin/prettier --log-level warn --check src test vite.config.ts) ||

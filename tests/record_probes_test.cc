@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "record/tracefs.h"
 #include "recorded_program.h"
 
 namespace culprit {
@@ -63,7 +64,8 @@ TEST(RecordProbes, AProbeThatIsNotThereIsAnErrorThatNamesThoseThatAre) {
 
 TEST(RecordProbes, TraceEventsMakeInstancesOfTheRecordedThreadsOnly) {
   SKIP_IF_IT_CANNOT_RECORD();
-  if (access("/sys/kernel/tracing/events/syscalls/sys_enter_clock_nanosleep", F_OK) != 0) {
+  const std::string events = record::TracefsFolder() + "/events";
+  if (access((events + "/syscalls/sys_enter_clock_nanosleep").c_str(), F_OK) != 0) {
     GTEST_SKIP() << "this kernel has no trace events of system calls";
   }
   const RecordedProgram recorded = RecordProgram(
@@ -78,7 +80,7 @@ TEST(RecordProbes, TraceEventsMakeInstancesOfTheRecordedThreadsOnly) {
 
 TEST(RecordProbes, AKernelWithoutUserEventsIsSaidToBeOne) {
   SKIP_IF_IT_CANNOT_RECORD();
-  if (access("/sys/kernel/tracing/user_events_data", F_OK) == 0) {
+  if (access((record::TracefsFolder() + "/user_events_data").c_str(), F_OK) == 0) {
     GTEST_SKIP() << "this kernel has user_events";
   }
   const TestFolder folder;

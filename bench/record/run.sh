@@ -16,28 +16,13 @@
 # below it what the recorder said of itself.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-culprit=${CULPRIT:-build-bench/culprit}
+source bench/record/common.sh
 rounds=${1:-3}
 [[ $# -gt 0 ]] && shift
 workloads=("$@")
 [[ ${#workloads[@]} -gt 0 ]] || workloads=(pipe messaging redis nginx oltp fileio)
 engines=(none again budget all)
 command -v perf >/dev/null && engines+=(perf)
-declare -A label=(
-  [none]='no recorder' [again]='no recorder, again' [budget]='culprit record'
-  [all]='culprit record --budget 0' [perf]='perf record -g'
-)
-[[ $EUID -eq 0 ]] || { echo "bench/record: recording takes root" >&2; exit 1; }
-[[ -x $culprit ]] || { echo "bench/record: no $culprit: ./do bench builds it, or set CULPRIT" >&2; exit 1; }
-
-work=$(mktemp -d)
-servers=()
-recorder=
-finish() {
-  for pid in $recorder "${servers[@]}"; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
-  rm -rf "$work"
-}
-trap finish EXIT
 
 # ---- workloads: NAME_start once, NAME_run prints its number of operations ----
 
@@ -77,23 +62,9 @@ nginx_run() {
   wrk -t 1 -c 16 -d 5 http://127.0.0.1:17380/page | awk '/requests in/ { print $1 }'
 }
 
-oltp_flags() {
-  echo oltp_read_write --db-driver=mysql --mysql-socket="$work/db.sock" --mysql-user=root \
-    --mysql-db=test --tables=2 --table-size=10000 --threads=4
-}
-oltp_start() {
-  mariadb-install-db --no-defaults --user=root --datadir="$work/db" \
-    --auth-root-authentication-method=normal >/dev/null 2>&1
-  mariadbd --no-defaults --user=root --datadir="$work/db" --socket="$work/db.sock" \
-    --skip-networking >/dev/null 2>&1 &
-  servers+=($!)
-  for _ in $(seq 100); do [[ -S $work/db.sock ]] && break; sleep 0.1; done
-  # shellcheck disable=SC2046 # words are meant
-  sysbench $(oltp_flags) prepare >/dev/null
-}
+oltp_start() { mariadb_start; }
 oltp_run() {
-  # shellcheck disable=SC2046
-  sysbench $(oltp_flags) --time=0 --events=6000 run >/dev/null && echo 6000
+  sysbench oltp_read_write "${oltp_flags[@]}" --time=0 --events=6000 run >/dev/null && echo 6000
 }
 
 fileio_flags=(fileio --file-num=4 --file-total-size=64M --file-test-mode=rndrd
@@ -103,33 +74,7 @@ fileio_run() {
   (cd "$work" && sysbench "${fileio_flags[@]}" --time=0 --events=300000 run >/dev/null) && echo 300000
 }
 
-# ---- recorders ----
-
-start_recorder() {
-  recorder=
-  case $1 in
-    budget) "$culprit" record --system --force -o "$work/t.ctrace" >/dev/null 2>"$work/said" & ;;
-    all)
-      "$culprit" record --system --budget 0 --force -o "$work/t.ctrace" >/dev/null 2>"$work/said" &
-      ;;
-    perf)
-      perf record -a -g -B -o "$work/perf.data" -e cpu-clock/freq=1000/ -e sched:sched_switch \
-        -e sched:sched_waking -e block:block_rq_issue -e block:block_rq_complete >/dev/null 2>&1 &
-      ;;
-    *) return ;;
-  esac
-  recorder=$!
-  # Loaded, attached, and the governor has settled.
-  sleep 2
-  kill -0 "$recorder" 2>/dev/null || { echo "bench/record: ${label[$1]} does not run here" >&2; return 1; }
-}
-stop_recorder() {
-  [[ -n $recorder ]] || return 0
-  kill -INT "$recorder"
-  wait "$recorder" || true
-  recorder=
-  [[ $2 == perf ]] || grep -E 'recorded|cost|sums only|were lost' "$work/said" >"$work/said-$1-$2" || true
-}
+# ---- measuring ----
 
 # Microseconds in which CPUs were not idle, all added up, from some moment on. Only idle time
 # is measured by the clock; who has the other is judged by whom the ticks meet.

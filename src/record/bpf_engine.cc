@@ -22,15 +22,13 @@
 #include "record/perf_ring.h"
 #include "record/process_scan.h"
 #include "record/program_choice.h"
+#include "record/tracefs.h"
 #include "trace/syscall_operation.h"
 
 namespace culprit::record {
 // It speaks of the types of bpf/records.h, which are in this namespace.
 #include "engine.skel.h"
 namespace {
-
-constexpr const char* kMarkerPaths[] = {"/sys/kernel/tracing/trace_marker",
-                                        "/sys/kernel/debug/tracing/trace_marker"};
 
 constexpr size_t kMaxSaid = 256 << 10;
 
@@ -74,10 +72,7 @@ Error LoadError(int code) {
 
 uint64_t MarkerInode() {
   struct stat found = {};
-  for (const char* path : kMarkerPaths) {
-    if (stat(path, &found) == 0) return found.st_ino;
-  }
-  return 0;
+  return stat((TracefsFolder() + "/trace_marker").c_str(), &found) == 0 ? found.st_ino : 0;
 }
 
 void SetConstants(engine& skeleton, const EngineOptions& options) {

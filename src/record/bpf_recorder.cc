@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sched.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,28 +21,12 @@ constexpr int kTickMs = 50;
 constexpr int64_t kDumpPauseNs = 5'000'000'000;    // between two triggered dumps
 constexpr int64_t kRenewMarginNs = 1'000'000'000;  // what was on its way has surely come
 constexpr int kDumpFailed = 1;
-constexpr int kNice = -5;
 
 EngineOptions EngineOf(const RecordOptions& options) {
   return {.syscalls = options.syscalls,
           .marks = options.marks,
           .ring_bytes = options.ring_bytes,
           .sample_period_ns = options.sample_period_ns};
-}
-
-// Before all others, but not by a high weight among them: where threads share CPUs by
-// groups (sessions, cgroups), a heavy one draws the weight of its group to its own CPU,
-// and its neighbours, perhaps those recorded, starve on the others.
-void RaisePriority() {
-  const sched_param first = {.sched_priority = 1};
-  if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0) return;
-  setpriority(PRIO_PROCESS, 0, kNice);
-}
-
-void LowerPriority() {
-  const sched_param usual = {.sched_priority = 0};
-  sched_setscheduler(0, SCHED_OTHER, &usual);
-  setpriority(PRIO_PROCESS, 0, 0);
 }
 
 std::string Join(const std::vector<std::string>& words) {
@@ -117,9 +99,7 @@ void BpfRecorder::FillHead() {
 
 Result<RecordOutcome> BpfRecorder::Run() {
   FillHead();
-  // On a machine with more to do than CPUs the ring would overflow and the
-  // governor come late. Not possible for everybody.
-  RaisePriority();
+  haste_.emplace([this] { return recording_->engine().ring_fill(); });
   if (Result<ControlSocket> control = ControlSocket::Listen(); control.ok()) {
     control_.emplace(std::move(control).value());
   } else {
@@ -138,7 +118,7 @@ Result<RecordOutcome> BpfRecorder::Run() {
   // An error from here on ends the recording; what has been written stands.
   Status status = Loop();
   if (status.ok()) status = recording_->End();
-  LowerPriority();
+  haste_.reset();
   FillTail(regulator_.Total(*recording_));
   if (status.ok() && file_ != nullptr) status = file_->Finish();
   if (child_fd_ >= 0) close(child_fd_);
@@ -178,6 +158,7 @@ void BpfRecorder::Sleep() const {
 Status BpfRecorder::Loop() {
   while (!IsOver()) {
     Sleep();
+    haste_->Seen();
     CULPRIT_TRY(recording_->TickIfDue());
     if (control_) {
       control_->Serve([this](std::string_view request) { return Answer(request); });
@@ -214,10 +195,7 @@ void BpfRecorder::RenewFlight() {
   if (flight_->names_bytes() < options_.flight_names_bytes || !recording_->MayBeginOther()) return;
   next_flight_ = std::make_unique<FlightTarget>(options_.flight_ns, options_.flight_bytes);
   next_flight_->metadata() = flight_->metadata();
-  // Takes tens of milliseconds, for names of the kernel, and is not urgent.
-  LowerPriority();
   recording_->BeginOther(*next_flight_);
-  RaisePriority();
   renewed_ns_ = now_ns;
 }
 
@@ -278,6 +256,7 @@ Result<std::string> BpfRecorder::Dump(std::string_view reason) {
   int status = 0;
   while (waitpid(writer, &status, WNOHANG) == 0) {
     poll(nullptr, 0, kTickMs / 5);
+    haste_->Seen();
     CULPRIT_TRY(recording_->Tick());
   }
   last_dump_ns_ = MonotonicNs();
@@ -297,7 +276,7 @@ void BpfRecorder::TryDump(std::string_view reason) {
 }
 
 void BpfRecorder::WriteDumpAndExit(const std::string& path, const Cost& cost) {
-  LowerPriority();
+  UseUsualPriority();
   const int64_t end_ns = recording_->end_ns();
   Status status = recording_->EndCopy();
   FillTail(cost);

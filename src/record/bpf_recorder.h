@@ -16,6 +16,7 @@
 #include "record/control_socket.h"
 #include "record/file_target.h"
 #include "record/flight_target.h"
+#include "record/haste.h"
 #include "record/recorder.h"
 #include "record/regulator.h"
 
@@ -58,6 +59,7 @@ class BpfRecorder {
   uint64_t renewals_ = 0;
   std::optional<ChildProcess> child_;
   std::unique_ptr<BpfRecording> recording_;
+  std::optional<Haste> haste_;  // while it records
   std::optional<ControlSocket> control_;
   RecordOutcome outcome_;
   int64_t last_dump_ns_ = 0;

@@ -26,11 +26,8 @@ constexpr double kTableShare = 1.0 / 3;
 // What is in the ring is read when it fills so much of it, or after that time.
 constexpr double kDueFill = 0.25;
 constexpr int64_t kDueNs = 250'000'000;
-
-void SleepNs(int64_t dur_ns) {
-  const timespec time = {.tv_sec = 0, .tv_nsec = dur_ns};
-  nanosleep(&time, nullptr);
-}
+// What is to be done of it is done at once when it fills so much.
+constexpr double kUrgentFill = 0.5;
 
 }  // namespace
 
@@ -249,12 +246,16 @@ void BpfRecording::TakeLife() {
                      [](const LifeEvent& a, const LifeEvent& b) { return a.time_ns < b.time_ns; });
 }
 
-// With a budget it is known what a moment costs only if all of it was read. Probes have
-// smaller rings.
+// Probes have smaller rings.
+bool BpfRecording::IsUrgent() const {
+  return engine_->ring_fill() >= kUrgentFill || event_probes_ || function_probes_;
+}
+
+// With a budget it is known what a moment costs only if all of it was read.
 Status BpfRecording::TickIfDue() {
-  const bool may_wait = options_.budget == 0 && !event_probes_ && !function_probes_;
-  if (!may_wait || engine_->ring_fill() >= kDueFill || MonotonicNs() - ticked_ns_ >= kDueNs) {
-    return Tick();
+  const bool may_wait = options_.budget == 0 && engine_->ring_fill() < kDueFill && !IsUrgent();
+  if (!may_wait || MonotonicNs() - ticked_ns_ >= kDueNs) {
+    return Take(&breather_);
   }
   TakeLife();
   return JoinCgroups();
@@ -270,17 +271,19 @@ void BpfRecording::RenameStacksIfFull() {
 
 // The ring is copied first: what the life events tell about the records in it
 // has then surely come.
-Status BpfRecording::Tick() {
+Status BpfRecording::Take(Breather* breather) {
   ticked_ns_ = MonotonicNs();
   batch_.clear();
-  engine_->Drain([this](std::string_view record) {
+  if (breather != nullptr) breather->Begin();
+  engine_->Drain([&](std::string_view record) {
     const auto size = static_cast<uint32_t>(record.size());
     batch_.append(reinterpret_cast<const char*>(&size), sizeof(size));
     batch_.append(record);
+    if (breather != nullptr) breather->Step();
   });
   TakeLife();
   const std::vector<LifeEvent> life = std::exchange(early_life_, {});
-  CULPRIT_TRY(ForEachLine([&](Line& line) { return line.decoder->Feed(batch_, life); }));
+  CULPRIT_TRY(ForEachLine([&](Line& line) { return line.decoder->Feed(batch_, life, breather); }));
   RenameStacksIfFull();
   if (event_probes_) {
     for (const ProbeHit& hit : event_probes_->Take()) {

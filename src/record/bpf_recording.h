@@ -18,6 +18,7 @@
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "record/bpf_engine.h"
+#include "record/breather.h"
 #include "record/decoder.h"
 #include "record/function_calls.h"
 #include "record/life_events.h"
@@ -47,7 +48,7 @@ class BpfRecording {
   ~BpfRecording();
 
   void Begin();
-  Status Tick();
+  Status Tick() { return Take(nullptr); }
   // A tick, unless it is better to wait for more: each takes the caches of a CPU from
   // those recorded, and finds its own cold.
   Status TickIfDue();
@@ -111,6 +112,9 @@ class BpfRecording {
   Status FindProbes();
   Status TakeFunctions(bool all);
   Status JoinCgroups();
+  // All that is in the ring by now.
+  Status Take(Breather* breather);
+  bool IsUrgent() const;
   void TakeLife();
   void RenameStacksIfFull();
   Status StartUnwinding(const std::vector<int64_t>& pids, int64_t starting_pid);
@@ -134,6 +138,7 @@ class BpfRecording {
   std::string batch_;
   std::vector<LifeEvent> early_life_;  // of records that are still in the ring
   int64_t ticked_ns_ = 0;
+  Breather breather_{[this] { return IsUrgent(); }};
   int64_t begin_ns_ = 0;
   int64_t end_ns_ = 0;
 };

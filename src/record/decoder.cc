@@ -168,7 +168,8 @@ void Decoder::Apply(const LifeEvent& event) {
   }
 }
 
-Status Decoder::Feed(const std::string& records, const std::vector<LifeEvent>& life) {
+Status Decoder::Feed(const std::string& records, const std::vector<LifeEvent>& life,
+                     Breather* breather) {
   auto next = life.begin();
   std::string_view rest = records;
   while (rest.size() >= sizeof(uint32_t)) {
@@ -180,6 +181,7 @@ Status Decoder::Feed(const std::string& records, const std::vector<LifeEvent>& l
     const int64_t time_ns = Time(Load<RecordHead>(record).time_ns);
     while (next != life.end() && next->time_ns <= time_ns) Apply(*next++);
     CULPRIT_TRY(Record(record));
+    if (breather != nullptr) breather->Step();
   }
   while (next != life.end()) Apply(*next++);
   return {};

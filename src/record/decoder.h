@@ -22,6 +22,7 @@
 #include "assemble/fused_assembler.h"
 #include "base/diagnostics.h"
 #include "record/bpf/records.h"
+#include "record/breather.h"
 #include "record/instance_probes.h"
 #include "record/life_events.h"
 #include "record/process_scan.h"
@@ -44,8 +45,10 @@ class Decoder {
 
   // A process that already runs.
   void Know(const ProcessEntry& process);
-  // Records in the order of the ring, and life events by time.
-  Status Feed(const std::string& records, const std::vector<LifeEvent>& life);
+  // Records in the order of the ring, and life events by time. `breather`: takes its steps;
+  // null: at once.
+  Status Feed(const std::string& records, const std::vector<LifeEvent>& life,
+              Breather* breather = nullptr);
   // The scenarios of the probes, by index.
   void NameProbes(std::vector<std::string> scenarios) { scenarios_ = std::move(scenarios); }
   // Begins or ends an instance of the thread; of nested ones the outermost.

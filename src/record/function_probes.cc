@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "record/machine.h"
 #include "record/process_scan.h"
+#include "record/tracefs.h"
 #include "record/usdt_argument.h"
 #include "symbol/usdt_notes.h"
 
@@ -54,13 +55,6 @@ const RuntimeProbes* FindRuntime(std::string_view name) {
     if (runtime.name == name) return &runtime;
   }
   return nullptr;
-}
-
-std::string TracingFolder() {
-  for (const char* folder : {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}) {
-    if (access((std::string(folder) + "/uprobe_events").c_str(), W_OK) == 0) return folder;
-  }
-  return {};
 }
 
 Status AppendTo(const std::string& path, const std::string& line) {
@@ -163,13 +157,13 @@ Result<FunctionRuntime> ParseFunctionRuntime(std::string_view text) {
 
 Status FunctionProbes::Define(const std::string& name, const std::string& definition) {
   const std::string line = fmt::format("p:{}/{} {}\n", group_, name, definition);
-  CULPRIT_TRY(AppendTo(TracingFolder() + "/uprobe_events", line));
+  CULPRIT_TRY(AppendTo(TracefsFolder() + "/uprobe_events", line));
   defined_.push_back(name);
   return {};
 }
 
 Status FunctionProbes::Watch(const std::string& name, bool is_entry) {
-  const std::string folder = TracingFolder() + "/events/" + group_ + "/" + name;
+  const std::string folder = TracefsFolder() + "/events/" + group_ + "/" + name;
   const std::string format = ReadKernelFile(folder + "/format");
   const std::optional<uint32_t> file_at = OffsetOfField(format, "file");
   const std::optional<uint32_t> function_at = OffsetOfField(format, "function");
@@ -188,7 +182,7 @@ Status FunctionProbes::Watch(const std::string& name, bool is_entry) {
 
 // The counter of a probe is up for all processes as long as one CPU is watched.
 Status FunctionProbes::Hold(const std::string& name) {
-  const std::string folder = TracingFolder() + "/events/" + group_ + "/" + name;
+  const std::string folder = TracefsFolder() + "/events/" + group_ + "/" + name;
   CULPRIT_ASSIGN(PerfRing ring, WatchEvent(folder, OnlineCpus().front(), kHoldingPages));
   held_.push_back(std::move(ring));
   return {};
@@ -225,10 +219,9 @@ Result<FunctionProbes> FunctionProbes::Open(const FunctionRuntime& runtime,
                                             const std::vector<std::string>& files) {
   const RuntimeProbes* const known = FindRuntime(runtime.name);
   if (known == nullptr) return Error{.message = "unknown runtime " + runtime.name};
-  const std::string folder = TracingFolder();
-  if (folder.empty()) {
-    return Error{.message = "function entries need tracefs and root",
-                 .hint = "mount -t tracefs tracefs /sys/kernel/tracing"};
+  const std::string& folder = TracefsFolder();
+  if (folder.empty() || access((folder + "/uprobe_events").c_str(), W_OK) != 0) {
+    return Error{.message = "function entries need tracefs and root"};
   }
   RemoveLeftBehind(folder);
   FunctionProbes probes;
@@ -254,7 +247,7 @@ FunctionProbes::~FunctionProbes() {
   // An event can be removed when nobody watches it any longer.
   watched_.clear();
   held_.clear();
-  const std::string folder = TracingFolder();
+  const std::string folder = TracefsFolder();
   for (const std::string& name : defined_) {
     (void)AppendTo(folder + "/uprobe_events", "-:" + group_ + "/" + name + "\n");
   }

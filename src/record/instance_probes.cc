@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "record/process_scan.h"
+#include "record/tracefs.h"
 #include "symbol/usdt_notes.h"
 
 namespace culprit::record {
@@ -21,7 +22,6 @@ namespace {
 constexpr size_t kProbeRingPages = 16;
 constexpr size_t kMaxNamedProbes = 8;
 constexpr std::string_view kUserEvents = "user_events";
-constexpr const char* kTraceFolders[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
 
 Error ProbeError(std::string_view text, std::string_view form) {
   return {.message = "'" + std::string(text) + "' names no pair of probes",
@@ -73,13 +73,6 @@ Result<InstanceProbe> ParseProbe(std::string_view text, std::string_view form) {
   if (probe.begin.empty() || probe.end.empty()) return ProbeError(whole, form);
   if (probe.scenario.empty()) probe.scenario = ScenarioOf(probe.begin);
   return probe;
-}
-
-std::string TraceFolder() {
-  for (const char* folder : kTraceFolders) {
-    if (access((std::string(folder) + "/events").c_str(), R_OK) == 0) return folder;
-  }
-  return {};
 }
 
 // Where one probe is, in one file; a probe may stand in several places.
@@ -168,7 +161,7 @@ Result<std::vector<ProbeSite>> FindProbeSites(const std::vector<InstanceProbe>& 
 
 Status TraceEventProbes::Watch(const std::string& group, const std::string& name,
                                ProbeCookie cookie) {
-  const std::string folder = TraceFolder();
+  const std::string& folder = TracefsFolder();
   const std::string path = folder + "/events/" + group + "/" + name + "/id";
   std::string text = ReadKernelFile(path);
   while (!text.empty() && text.back() == '\n') text.pop_back();

@@ -64,6 +64,10 @@ std::optional<trace::SyscallAbi> OwnSyscallAbi() {
 
 int64_t MonotonicNs() { return Read(CLOCK_MONOTONIC); }
 int64_t WallNs() { return Read(CLOCK_REALTIME); }
+void SleepNs(int64_t dur_ns) {
+  const timespec time = {.tv_sec = 0, .tv_nsec = dur_ns};
+  nanosleep(&time, nullptr);
+}
 int64_t OwnCpuNs() { return Read(CLOCK_PROCESS_CPUTIME_ID); }
 int64_t ThreadCpuNs() { return Read(CLOCK_THREAD_CPUTIME_ID); }
 

@@ -24,6 +24,8 @@ std::optional<trace::SyscallAbi> OwnSyscallAbi();
 // Nanoseconds of CLOCK_MONOTONIC and of the wall clock.
 int64_t MonotonicNs();
 int64_t WallNs();
+// Less than a second.
+void SleepNs(int64_t dur_ns);
 // CPU time of this process, all threads; of this thread.
 int64_t OwnCpuNs();
 int64_t ThreadCpuNs();

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "record/process_scan.h"
+#include "record/tracefs.h"
 
 namespace culprit::record {
 namespace {
@@ -18,8 +19,6 @@ constexpr size_t kEventRingPages = 512;
 constexpr uint64_t kSampleFields = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
                                    PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
 constexpr uint16_t kMaxStack = 127;
-constexpr const char* kTracepointFolders[] = {"/sys/kernel/tracing/events/",
-                                              "/sys/kernel/debug/tracing/events/"};
 
 perf_event_attr BaseEvent(bool kernel) {
   perf_event_attr attr = {};
@@ -53,12 +52,9 @@ Error OpenError(int code, bool whole_machine) {
   return error;
 }
 
-std::string FormatText(const std::string& system, const std::string& name) {
-  for (const char* folder : kTracepointFolders) {
-    std::string text = ReadKernelFile(folder + system + "/" + name + "/format");
-    if (!text.empty()) return text;
-  }
-  return {};
+std::optional<import_::EventFormat> FormatOf(const std::string& system, const std::string& name) {
+  const std::string path = TracefsFolder() + "/events/" + system + "/" + name + "/format";
+  return import_::ParseEventFormat(ReadKernelFile(path), system);
 }
 
 void FillSession(bool whole_machine, import_::PerfSession& session) {
@@ -126,7 +122,7 @@ std::vector<PerfEvents::Spec> PerfEvents::Plan(const PerfEventOptions& options, 
                       {"raw_syscalls", "sys_enter", true, options.syscalls},
                       {"raw_syscalls", "sys_exit", false, options.syscalls}};
   for (const Row& row : rows) {
-    const auto format = import_::ParseEventFormat(FormatText(row.system, row.name), row.system);
+    const auto format = FormatOf(row.system, row.name);
     if (!row.wanted || !format) continue;
     Spec spec = {.attr = BaseEvent(kernel), .name = std::string(row.system) + ":" + row.name};
     spec.attr.type = PERF_TYPE_TRACEPOINT;
@@ -180,6 +176,12 @@ Status PerfEvents::OpenAll(const PerfEventOptions& options, const std::vector<Sp
 }
 
 Result<PerfEvents> PerfEvents::Open(const PerfEventOptions& options) {
+  if (options.whole_machine && !FormatOf("sched", "sched_switch")) {
+    return Error{.message = "the kernel's trace events cannot be read",
+                 .hint =
+                     "run as root, or: sudo mount -o remount,mode=750,gid=$(id -g) "
+                     "/sys/kernel/tracing"};
+  }
   Status status;
   // First with the kernel's frames, then without.
   for (const bool kernel : {true, false}) {
