@@ -70,5 +70,5 @@ for engine in "${engines[@]}"; do
   for column in 1 2 3; do
     printf ' %.2f |' "$(cut -d ' ' -f $column "$work/latency-$engine" | median)"
   done
-  printf ' %s |\n' "$(cut -d ' ' -f 3 "$work/latency-$engine" | sort -n | awk '{ printf "%s%.2f", NR > 1 ? ", " : "", $1 }')"
+  printf ' %s |\n' "$(cut -d ' ' -f 3 "$work/latency-$engine" | sort -n | awk '{ printf "%s%.2f", (NR > 1 ? ", " : ""), $1 }')"
 done
