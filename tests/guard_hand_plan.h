@@ -145,7 +145,7 @@ inline uint64_t OffsetOf(const std::string& function) {
 struct TrainedHabit {
   uint64_t bias = 0;
   uint64_t work_id = 0;
-  uint64_t take_id = 0;  // of TakeReady
+  uint64_t turn_id = 0;  // of NextTurn
   std::vector<LogRecord> records;
   std::vector<std::vector<uint64_t>> words;  // of the records
   uint64_t lost = 0;
@@ -188,7 +188,7 @@ inline TrainedHabit Train(const std::string& habit) {
   const LogFile& log = logs.value().front();
   trained.bias = BiasOf(session, log.pid, "guard_habits");
   trained.work_id = IdOf(session, log.pid, OffsetOf("Work"));
-  trained.take_id = IdOf(session, log.pid, OffsetOf("TakeReady"));
+  trained.turn_id = IdOf(session, log.pid, OffsetOf("NextTurn"));
   auto cursor = LogCursor::Open(log, diagnostics);
   EXPECT_TRUE(cursor.ok());
   for (LogRecord record; cursor.value().Next(record);) {

@@ -136,11 +136,11 @@ TEST(GuardUnits, BeginAtTheFirstTurnOfALoopThatHasNotWaitedYet) {
   const std::vector<uint64_t>& stack = trained.words[StackOfPoll(trained)];
   const auto first =
       std::find_if(trained.records.begin(), trained.records.end(), [&](const LogRecord& record) {
-        return record.kind == wire::LogKind::kEnter && record.a == trained.take_id;
+        return record.kind == wire::LogKind::kEnter && record.a == trained.turn_id;
       });
   ASSERT_NE(first, trained.records.end());
   const uint64_t before16 = (stack[5] >> 4 & ((uint64_t{1} << 40) - 1)) - first->b;
-  plan.functions.push_back({.offset = OffsetOf("TakeReady"),
+  plan.functions.push_back({.offset = OffsetOf("NextTurn"),
                             .module = 0,
                             .flags = 0,
                             .first_context = static_cast<uint32_t>(plan.contexts.size()),

@@ -356,6 +356,13 @@ int Hot() {
   return 0;
 }
 
+// Begins with an instruction of five bytes in one line: such a function of x86-64 is patched also
+// where other threads run, as an emulator's do.
+PLANTED __attribute__((aligned(16))) int NextTurn(int wait_ms) {
+  g_sink = g_sink - wait_ms;
+  return wait_ms * 3 - 2;
+}
+
 // Looks for a request before it waits for one. 0: there is none.
 PLANTED int TakeReady(int wait_ms) {
   pollfd wanted = {g_pipe[0], POLLIN, 0};
@@ -368,7 +375,7 @@ PLANTED int TakeReady(int wait_ms) {
 PLANTED int ServeReady(int wait_ms) {
   int sum = 0;
   for (;;) {
-    const int request = TakeReady(wait_ms);
+    const int request = TakeReady(NextTurn(wait_ms));
     if (request == 0) return sum;
     if (request == 's') usleep(60'000);
     sum += Work(request);
@@ -379,7 +386,7 @@ PLANTED int ServeReady(int wait_ms) {
 // it waits only when they are done. The first of them is slow.
 int Ready() {
   if (write(g_pipe[1], "1sabc", 5) != 5) return 1;
-  const int first = TakeReady(10);
+  const int first = TakeReady(NextTurn(10));
   printf("%d %d\n", first, ServeReady(10));
   return 0;
 }
