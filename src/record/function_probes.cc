@@ -247,7 +247,7 @@ FunctionProbes::~FunctionProbes() {
   // An event can be removed when nobody watches it any longer.
   watched_.clear();
   held_.clear();
-  const std::string folder = TracefsFolder();
+  const std::string& folder = TracefsFolder();
   for (const std::string& name : defined_) {
     (void)AppendTo(folder + "/uprobe_events", "-:" + group_ + "/" + name + "\n");
   }
