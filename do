@@ -14,6 +14,7 @@ usage() {
 ./do lint       formatting, clang-tidy, shellcheck, layers, licence lines
 ./do bench      run the benchmarks                     [./do bench FILTER]
 ./do bench record   what recording costs servers, which it installs   [ROUNDS] [WORKLOAD...]
+./do bench record latency   what it does to a server's slowest answers   [ROUNDS] [RATE] [SECONDS]
 ./do bench guard    what guards cost them   [ROUNDS] [SERVER...]
 ./do fuzz       run every fuzz target for a minute     [./do fuzz SECONDS]
 ./do package    make a .deb in build/
@@ -178,7 +179,12 @@ do_bench() {
     record)
       need recording
       shift
-      bench/record/run.sh "$@"
+      if [[ ${1:-} == latency ]]; then
+        shift
+        bench/record/latency.sh "$@"
+      else
+        bench/record/run.sh "$@"
+      fi
       ;;
     guard)
       need recording guards realbugs

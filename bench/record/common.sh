@@ -58,3 +58,5 @@ mariadb_start() {
   for _ in $(seq 100); do [[ -S $work/db.sock ]] && break; sleep 0.1; done
   sysbench oltp_read_write "${oltp_flags[@]}" prepare >/dev/null
 }
+
+median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }

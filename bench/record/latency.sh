@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What recording does to the slowest answers of a server that is far from busy: selects of
+# What recording does to the slowest answers of a server that has CPUs to spare: selects of
 # single rows at a given rate by sysbench, on MariaDB, by four connections, without a recorder,
 # under `culprit record --system` and under `perf record -g` of the same events, in turns.
 #
@@ -49,8 +49,6 @@ measure() {
     percentiles
   stop_recorder latency "${1#before_}"
 }
-
-median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 mariadb_start
 measure none >/dev/null

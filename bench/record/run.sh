@@ -96,8 +96,6 @@ measure() {
   echo $(((after - before) * 1000 / operations))
 }
 
-median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-
 for workload in "${workloads[@]}"; do
   [[ -v needs[$workload] ]] || { echo "bench/record: there is no workload '$workload'" >&2; exit 1; }
 done

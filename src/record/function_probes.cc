@@ -221,7 +221,7 @@ Result<FunctionProbes> FunctionProbes::Open(const FunctionRuntime& runtime,
   if (known == nullptr) return Error{.message = "unknown runtime " + runtime.name};
   const std::string& folder = TracefsFolder();
   if (folder.empty() || access((folder + "/uprobe_events").c_str(), W_OK) != 0) {
-    return Error{.message = "function entries need tracefs and root"};
+    return Error{.message = "function entries need tracefs and root", .hint = "run as root"};
   }
   RemoveLeftBehind(folder);
   FunctionProbes probes;

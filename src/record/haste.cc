@@ -22,10 +22,10 @@ constexpr int kBeforeOthers = -5;  // where real-time priority may not be had
 // Before all others, but not by a high weight among them: where threads share CPUs by
 // groups (sessions, cgroups), a heavy one draws the weight of its group to its own CPU,
 // and its neighbours, perhaps those recorded, starve on the others.
-void Raise(pid_t tid) {
+bool Raise(pid_t tid) {
   const sched_param first = {.sched_priority = 1};
-  if (sched_setscheduler(tid, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0) return;
-  setpriority(PRIO_PROCESS, static_cast<id_t>(tid), kBeforeOthers);
+  if (sched_setscheduler(tid, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0) return true;
+  return setpriority(PRIO_PROCESS, static_cast<id_t>(tid), kBeforeOthers) == 0;
 }
 
 void Lower(pid_t tid, int nice) {
@@ -51,11 +51,12 @@ Haste::Haste(std::function<double()> ring_fill)
     : ring_fill_(std::move(ring_fill)),
       tid_(static_cast<pid_t>(syscall(SYS_gettid))),
       seen_ns_(MonotonicNs()) {
-  Raise(tid_);
-  watch_ = WithoutSignals([this] { Watch(); });
+  // Who could not be raised again is not lowered.
+  if (Raise(tid_)) watch_ = WithoutSignals([this] { Watch(); });
 }
 
 Haste::~Haste() {
+  if (!watch_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     end_ = true;

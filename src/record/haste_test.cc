@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <functional>
@@ -57,6 +59,32 @@ TEST_F(HasteTest, RunsBeforeOthersWhenItComesLate) {
   // Not seen from here on.
   for (int i = 0; i < 500 && !IsBeforeOthers(); ++i) SleepNs(10'000'000);
   EXPECT_TRUE(IsBeforeOthers());
+}
+
+// The nice value of a thread that may not raise its priority, when it was calm for long.
+int NiceWithoutPrivilege() {
+  constexpr uid_t kNobody = 65534;
+  const rlimit none = {.rlim_cur = 0, .rlim_max = 0};
+  setrlimit(RLIMIT_NICE, &none);
+  setrlimit(RLIMIT_RTPRIO, &none);
+  if (setresuid(kNobody, kNobody, kNobody) != 0) return -1;
+  Haste haste([] { return 0.0; });
+  const int64_t end_ns = MonotonicNs() + 2 * Haste::kCalmNs;
+  while (MonotonicNs() < end_ns) {
+    haste.Seen();
+    SleepNs(10'000'000);
+  }
+  return Nice();
+}
+
+TEST_F(HasteTest, WhoMayNotRaiseItsPriorityKeepsIt) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) _exit(NiceWithoutPrivilege());
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace
