@@ -97,10 +97,12 @@ Status TraceReader::State::CheckFileHead() {
   ByteReader in(head);
   const std::string_view magic = in.Bytes(std::min(head.size(), kFileMagic.size()));
   if (magic != kFileMagic.substr(0, magic.size())) {
-    return Error{.message = "is not a culprit trace: it does not begin with the magic bytes",
-                 .file = name,
-                 .offset = 0,
-                 .hint = "native traces end in .ctrace and are made by `culprit synth`"};
+    return Error{
+        .message = "is not a culprit trace: it does not begin with the magic bytes",
+        .file = name,
+        .offset = 0,
+        .hint =
+            "native traces end in .ctrace and are made by `culprit record` or `culprit import`"};
   }
   const uint16_t major = in.U16();
   if (!in.failed() && major > kMajorVersion) {
