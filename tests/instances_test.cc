@@ -136,8 +136,8 @@ TEST(WaitClassOnRecordings, NearlyEveryRecordedStackSaysSomething) {
   const TemporaryFolder folder;
   size_t tried = 0;
   for (const char* file :
-       {"bugs/postgresql-15-notify-convoy/normal.sched.data.zst",
-        "trace-dat/langraph-v7-stacks.dat", "perfetto/android12-cpuschedstack.pftrace",
+       {"bugs/postgresql-15-notify-convoy/normal.sched.txt.zst", "trace-dat/langraph-v7-stacks.dat",
+        "perfetto/android12-cpuschedstack.pftrace",
         "perf-script/perfview-symbol-tests.trace.zip"}) {
     if (!fs::exists(kData + file)) continue;
     ++tried;
