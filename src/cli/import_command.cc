@@ -260,6 +260,9 @@ Result<int> Run(const Arguments& arguments, Output& output) {
     if (collected.failures.empty()) output.Warn("nothing was imported");
     return 1;
   }
+  if (const std::string unnamed = UnnamedText(collected.traces, folder); !unnamed.empty()) {
+    output.Note(unnamed);
+  }
   output.Note("next: culprit info " + folder);
   return 0;
 }

@@ -112,6 +112,29 @@ TEST_F(ImportCommandTest, PerfMapsNameCodeMadeAtRunTime) {
   EXPECT_EQ(trace.value().dictionary.StackText(trace.value().events.at(0).stack), "[jit]!compiled");
 }
 
+TEST_F(ImportCommandTest, WhatWouldNameTheFramesIsTold) {
+  constexpr uint64_t kText = 0xffff800080000000;
+  import_::PerfDataBuilder builder;
+  builder.Mmap2({.pid = -1, .tid = 0}, 1, kText, 0x1000000, kText, "[kernel.kallsyms]_text");
+  builder.Mmap2({.pid = 50, .tid = 50}, 2, 0x400000, 1 << 20, 0, "/opt/not-here");
+  builder.Clock({.time = 5'000'000, .pid = 50, .tid = 50},
+                {import_::kContextKernel, kText + 0x1010, import_::kContextUser, 0x401004});
+  const std::string data = Write("t.data", builder.Bytes(import_::PerfDataBuilder::Layout::kFile));
+  const Ran without = RunImport({data, "-o", corpus_});
+  EXPECT_NE(without.err.find("2 of 2 frames have no name, 1 of them the kernel's (--kallsyms with"),
+            std::string::npos)
+      << without.err;
+  EXPECT_NE(without.err.find("'culprit symbolize " + corpus_ + "'"), std::string::npos);
+  const std::string names = Write("kallsyms",
+                                  "ffff800080000000 T _text\nffff800080001000 T read\n"
+                                  "ffff800080002000 T end\n");
+  const Ran with = RunImport({data, "-o", folder_ / "named", "--kallsyms", names});
+  EXPECT_NE(with.err.find("1 of 2 frames have no name; 'culprit"), std::string::npos) << with.err;
+  const std::string folded = Write("t.folded", kFolded);
+  const Ran named = RunImport({folded, "-o", folder_ / "folded"});
+  EXPECT_EQ(named.err.find("no name"), std::string::npos) << named.err;
+}
+
 TEST_F(ImportCommandTest, ScenariosComeFromRulesAndTables) {
   const std::string input = Write("t.strace", kStrace);
   const std::string csv = Write("i.csv",

@@ -6,6 +6,7 @@
 
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "cli/symbolize_report.h"
 #include "report/table.h"
 
 namespace culprit::cli {
@@ -14,6 +15,7 @@ namespace {
 using report::Table;
 
 constexpr size_t kMaxRows = 100;
+constexpr uint64_t kFewUnnamed = 10;  // one in so many frames is worth a word
 
 struct Skipped {
   uint64_t count = 0;
@@ -43,6 +45,25 @@ std::string SkippedText(const std::vector<ImportedTrace>& traces, size_t width, 
 }
 
 }  // namespace
+
+std::string UnnamedText(const std::vector<ImportedTrace>& traces, const std::string& corpus) {
+  uint64_t frames = 0;
+  uint64_t unnamed = 0;
+  uint64_t kernel = 0;
+  for (const ImportedTrace& trace : traces) {
+    frames += trace.outcome.frames;
+    unnamed += trace.outcome.unnamed_frames;
+    kernel += trace.outcome.unnamed_kernel_frames;
+  }
+  if (unnamed == 0 || unnamed < frames / kFewUnnamed) return {};
+  std::string text = FormatCount(unnamed) + " of " + FormatCount(frames) +
+                     (frames == 1 ? " frame has no name" : " frames have no name");
+  if (kernel != 0) {
+    text += ", " + FormatCount(kernel) + " of them the kernel's (" +
+            std::string(kWhereKernelNamesAre) + ")";
+  }
+  return text + "; 'culprit symbolize " + corpus + "' tells what each module needs";
+}
 
 std::string ImportedText(const std::vector<ImportedTrace>& traces, size_t width, bool color) {
   if (traces.empty()) return {};
@@ -79,6 +100,7 @@ std::string ImportedJson(const std::vector<ImportedTrace>& traces,
     json.Field("events", outcome.events).Field("threads", outcome.threads);
     json.Field("stacks", outcome.stacks).Field("waits", outcome.waits);
     json.Field("waits_with_waker", outcome.waits_with_waker);
+    json.Field("frames", outcome.frames).Field("unnamed_frames", outcome.unnamed_frames);
     json.Field("instances", outcome.instances).Field("dur_ns", outcome.dur_ns);
     json.Field("has_switches", outcome.has_switches);
     json.Key("skipped").BeginArray();

@@ -19,6 +19,9 @@ struct ImportedTrace {
   import_::ImportOutcome outcome;
 };
 
+// What would name the frames that have no name; empty where few have none.
+std::string UnnamedText(const std::vector<ImportedTrace>& traces, const std::string& corpus);
+
 std::string ImportedText(const std::vector<ImportedTrace>& traces, size_t width, bool color);
 std::string ImportedJson(const std::vector<ImportedTrace>& traces,
                          const std::vector<std::string>& failures, uint64_t not_recognised);

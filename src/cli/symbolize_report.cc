@@ -175,9 +175,7 @@ std::vector<std::string> MissingHints(const SymbolizeFacts& facts) {
       std::find_if(facts.modules.begin(), facts.modules.end(),
                    [](const ModuleFacts& row) { return row.module.name == kKernel; });
   if (kernel != facts.modules.end() && !facts.kernel_symbols) {
-    hints.emplace_back(
-        "the kernel's names: --kallsyms with a copy of /proc/kallsyms, read as root on the "
-        "recorded machine since it was last started");
+    hints.push_back("the kernel's names: " + std::string(kWhereKernelNamesAre));
   }
   const auto wanted =
       std::find_if(facts.modules.begin(), facts.modules.end(), [](const ModuleFacts& row) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "symbol/debug_files.h"
@@ -14,6 +15,10 @@
 #include "symbol/frame_naming.h"
 
 namespace culprit::cli {
+
+inline constexpr std::string_view kWhereKernelNamesAre =
+    "--kallsyms with a copy of /proc/kallsyms, read as root on the recorded machine since it was "
+    "last started";
 
 // A module in which frames had no name before.
 struct ModuleFacts {

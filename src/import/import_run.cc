@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "symbol/frame_naming.h"
 #include "trace/trace_reader.h"
 #include "trace/trace_writer.h"
 
@@ -139,6 +140,11 @@ Status Describe(const std::string& path, const trace::EventCensus& census, Impor
     const bool counts =
         rows[i].kind != trace::ThreadKind::kDevice && rows[i].kind != trace::ThreadKind::kIdle;
     if (counts && census.threads[i]) ++outcome.threads;
+  }
+  outcome.frames = reader.dictionary().frames().size();
+  for (const symbol::UnnamedModule& module : symbol::UnnamedModules(reader.dictionary())) {
+    outcome.unnamed_frames += module.frames;
+    if (module.kernel) outcome.unnamed_kernel_frames += module.frames;
   }
   return {};
 }

@@ -33,6 +33,9 @@ struct ImportOutcome {
   uint64_t events = 0;
   uint64_t threads = 0;  // with events; without devices and idle tasks
   uint64_t stacks = 0;   // distinct stacks that events have
+  uint64_t frames = 0;
+  uint64_t unnamed_frames = 0;         // known by module and offset only
+  uint64_t unnamed_kernel_frames = 0;  // of these
   uint64_t waits = 0;
   uint64_t waits_with_waker = 0;
   uint64_t instances = 0;

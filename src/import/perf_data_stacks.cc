@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <utility>
 
 #include "base/file.h"
 #include "import/kernel_stacks.h"
@@ -109,6 +110,7 @@ PerfStacks::PerfStacks(const PerfSession& session, const ImportOptions& options,
     symbolizer_.emplace(*SymbolOptions(options));
     const bool is_this_machine = IsThisMachine(session);
     may_use_local_kernel_ = options.kallsyms.empty() && is_this_machine;
+    files_are_anothers_ = options.sysroot.empty() && !is_this_machine;
     // A process number of another machine means somebody else here.
     if (is_this_machine) jit_maps_.emplace("/tmp");
   }
@@ -286,6 +288,11 @@ std::span<const FrameId> PerfStacks::ModuleFrames(Module& module, uint64_t offse
     if (frame.offset == 0 && symbol.function.empty()) frame.offset = place;
     frame_pool_.push_back(dictionary_.InternFrame(frame));
     ++span->count;
+    const bool is_doubtful =
+        files_are_anothers_ && module.key.build_id.empty() && frame.function.valid();
+    if (is_doubtful && !std::exchange(module.is_doubted, true)) {
+      diagnostics_.Count("module named by a file of this machine, with no build-id to compare");
+    }
   }
   return frames();
 }

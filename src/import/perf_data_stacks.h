@@ -103,6 +103,7 @@ class PerfStacks {
     symbol::ModuleKey key;
     bool has_file = false;
     bool may_be_jit = false;
+    bool is_doubted = false;              // it was counted that its file may be another
     FlatMap<uint64_t, FrameSpan> frames;  // by offset * 2, + 1 for return addresses
   };
   struct Key {
@@ -147,6 +148,7 @@ class PerfStacks {
   PerfUserStack user_stack_;
   std::optional<symbol::KernelSymbols> kernel_symbols_;
   bool may_use_local_kernel_ = false;
+  bool files_are_anothers_ = false;  // of a machine that was not recorded
   uint64_t kernel_base_ = 0;
   uint64_t kernel_version_ = 0;
   std::map<uint64_t, Function> kernel_functions_;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // perf.data files made by the test: every layout gives the same trace, damage of
 // any kind is survived.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "import/imported_trace.h"
@@ -194,6 +196,30 @@ TEST(PerfDataTest, InterruptWakersAreCutAtTheirEntry) {
   EXPECT_EQ(wakes[1],
             "unwait t20/t20 (20) 5000+0 t10/t10 (10) [kernel]!el0t_64_sync;"
             "[kernel]!net_rx_action;[kernel]!try_to_wake_up");
+}
+
+// The recorded machine's file of that path may be of another version.
+TEST(PerfDataTest, NamesFromFilesThatMayBeOthersAreCounted) {
+  Dl_info libc = {};
+  void* const function = dlsym(RTLD_DEFAULT, "write");
+  ASSERT_NE(dladdr(function, &libc), 0);
+  const auto start = reinterpret_cast<uintptr_t>(libc.dli_fbase);
+  const uint64_t offset = reinterpret_cast<uintptr_t>(function) - start;
+  PerfDataBuilder b;
+  b.Mmap2({.pid = 10, .tid = 10}, 2, 0x400000, 0x10000000, 0, libc.dli_fname);
+  b.Clock({.time = 5500, .cpu = 0, .pid = 10, .tid = 10},
+          {kContextUser, 0x400000 + offset, 0x400000 + offset + 8});
+  const auto doubted = [&](const ImportOptions& options) -> uint64_t {
+    const ImportedTrace imported = Import(b.Bytes(Layout::kFile), options);
+    const auto& frames = imported.trace.dictionary.frames();
+    EXPECT_EQ(options.symbols, std::any_of(frames.begin(), frames.end(), [](const auto& frame) {
+                return frame.function.valid();
+              }));
+    return imported.Counted("module named by a file of this machine, with no build-id to compare");
+  };
+  EXPECT_EQ(doubted({}), 1u);
+  EXPECT_EQ(doubted({.sysroot = "/"}), 0u);
+  EXPECT_EQ(doubted(kNoSymbols), 0u);
 }
 
 TEST(PerfDataTest, WithoutNamesTheFlagsDecide) {
