@@ -234,25 +234,16 @@ std::string BpfRecorder::Answer(std::string_view request) {
   return path.ok() ? "ok " + path.value() : "error " + path.error().ToString();
 }
 
-// A copy of this process writes the file, so that the recording goes on
-// meanwhile: the copy's memory is as of now.
 Result<std::string> BpfRecorder::Dump(std::string_view reason) {
-  CULPRIT_TRY(recording_->Snapshot());
   const std::string path = NumberedPath(options_.path, outcome_.paths.size() + 1);
   if (options_.overwrite == Overwrite::kRefuse && std::filesystem::exists(path)) {
-    recording_->ForgetSnapshot();
     return Error{
         .message = "not written, for it exists", .file = path, .hint = "overwrite it with --force"};
   }
-  target().metadata().properties["flight.reason"] = reason;
-  // In the writer it would be the CPU time of the writer.
-  const Cost cost = regulator_.Total(*recording_);
-  std::unique_lock<std::mutex> pause = recording_->PauseUnwinding();
-  const pid_t writer = fork();
-  if (pause.owns_lock()) pause.unlock();
-  if (writer == 0) WriteDumpAndExit(path, cost);
-  recording_->ForgetSnapshot();
-  if (writer < 0) return ErrnoError("start a process for the dump", path);
+  flight_->Hold();
+  const Result<pid_t> started = StartWriter(path, reason);
+  flight_->Release();
+  CULPRIT_ASSIGN(const pid_t writer, started);
   int status = 0;
   while (waitpid(writer, &status, WNOHANG) == 0) {
     poll(nullptr, 0, kTickMs / 5);
@@ -266,6 +257,22 @@ Result<std::string> BpfRecorder::Dump(std::string_view reason) {
   outcome_.paths.push_back(path);
   listener_.note("wrote " + path + ": " + std::string(reason));
   return path;
+}
+
+// A copy of this process writes the file, so that the recording goes on
+// meanwhile: the copy's memory is as of now.
+Result<pid_t> BpfRecorder::StartWriter(const std::string& path, std::string_view reason) {
+  CULPRIT_TRY(recording_->Snapshot());
+  target().metadata().properties["flight.reason"] = reason;
+  // In the writer it would be the CPU time of the writer.
+  const Cost cost = regulator_.Total(*recording_);
+  std::unique_lock<std::mutex> pause = recording_->PauseUnwinding();
+  const pid_t writer = fork();
+  if (pause.owns_lock()) pause.unlock();
+  if (writer == 0) WriteDumpAndExit(path, cost);
+  recording_->ForgetSnapshot();
+  if (writer < 0) return ErrnoError("start a process for the dump", path);
+  return writer;
 }
 
 // A dump that fails does not end the recording.

@@ -5,6 +5,8 @@
 // and writes the dumps of a flight recorder. Used once. One thread at a time.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +46,7 @@ class BpfRecorder {
   void RenewFlight();
   void TryDump(std::string_view reason);
   Result<std::string> Dump(std::string_view reason);
+  Result<pid_t> StartWriter(const std::string& path, std::string_view reason);
   [[noreturn]] void WriteDumpAndExit(const std::string& path, const Cost& cost);
   std::string Answer(std::string_view request);
   void Summarize();

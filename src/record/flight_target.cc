@@ -35,6 +35,7 @@ FlightTarget::FlightTarget(int64_t window_ns, uint64_t max_bytes)
 
 // Events come when they are complete, so nearly by their ends.
 void FlightTarget::Evict() {
+  if (holds_) return;
   while (!events_.empty() &&
          (events_.front().end_ns() < latest_ns_ - window_ns_ || events_.size() > max_events_)) {
     evicted_ns_ = std::max(evicted_ns_, events_.front().end_ns());
@@ -44,6 +45,11 @@ void FlightTarget::Evict() {
                                  instances_.size() > kMaxInstances)) {
     instances_.pop_front();
   }
+}
+
+void FlightTarget::Release() {
+  holds_ = false;
+  Evict();
 }
 
 Status FlightTarget::Add(const trace::Event& event) {

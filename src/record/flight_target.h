@@ -26,6 +26,11 @@ class FlightTarget final : public assemble::EventTarget {
   trace::Dictionary& dictionary() override { return dictionary_; }
   trace::Metadata& metadata() override { return metadata_; }
 
+  // From Hold to Release nothing is forgotten: a dump's end lies before the last of what has
+  // come by then, and that must not cost it its begin.
+  void Hold() { holds_ = true; }
+  void Release();
+
   // [from, end) of what is kept, without the dictionary; `from` is the later of
   // end - window and what memory allowed.
   trace::Trace Cut(int64_t end_ns) const;
@@ -40,6 +45,7 @@ class FlightTarget final : public assemble::EventTarget {
 
   int64_t window_ns_;
   size_t max_events_;
+  bool holds_ = false;
   int64_t latest_ns_ = INT64_MIN;
   int64_t evicted_ns_ = INT64_MIN;  // the latest end of what is gone
   trace::Dictionary dictionary_;

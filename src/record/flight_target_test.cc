@@ -46,6 +46,24 @@ TEST(FlightTarget, ADumpCoversTheWindowAndNoMore) {
   EXPECT_EQ(total_ns, 105);
 }
 
+// What comes while a dump is made is later than its end.
+TEST(FlightTarget, WhatComesMeanwhileTakesNothingFromADump) {
+  const TestFolder folder;
+  FlightTarget target(100, 1 << 20);
+  Fill(target, 1000);
+  target.Hold();
+  ASSERT_TRUE(target
+                  .Add({.time_ns = 1000,
+                        .dur_ns = 60,
+                        .thread = trace::ThreadId(0),
+                        .kind = EventKind::kWait})
+                  .ok());
+  EXPECT_EQ(target.Cut(1000).metadata.begin_ns, 900);
+  target.Release();
+  EXPECT_EQ(target.Cut(1060).metadata.begin_ns, 960);
+  EXPECT_GE(target.Cut(1000).metadata.begin_ns, 950);
+}
+
 // What it met before the window is not in the dump.
 TEST(FlightTarget, ADumpHasTheNamesOfItsEventsOnly) {
   const TestFolder folder;
