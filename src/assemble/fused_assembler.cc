@@ -135,7 +135,7 @@ LiveThread& FusedAssembler::Begin(int64_t tid, int64_t time_ns, uint16_t cpu) {
 }
 
 void FusedAssembler::Tile(LiveThread& thread, EventKind kind, int64_t end_ns, ThreadId peer,
-                          StackId stack, uint8_t flags) {
+                          StackId stack, uint8_t flags, int64_t sum_of) {
   sink_.Emit({.time_ns = thread.since_ns,
               .dur_ns = end_ns - thread.since_ns,
               .thread = thread.id,
@@ -143,7 +143,8 @@ void FusedAssembler::Tile(LiveThread& thread, EventKind kind, int64_t end_ns, Th
               .stack = stack,
               .cpu = thread.cpu,
               .kind = kind,
-              .flags = flags});
+              .flags = flags,
+              .arg0 = sum_of});
   thread.since_ns = end_ns;
 }
 
@@ -215,16 +216,14 @@ Status FusedAssembler::LeftOut(const LeftOutFact& fact) {
   const int64_t run_ns = std::min(fact.run_ns, span_ns);
   const int64_t ready_ns = std::min(fact.ready_ns, span_ns - run_ns);
   SpreadRun(thread, run_ns);
-  if (!left_out_stack_) {
-    trace::Dictionary& dictionary = sink_.dictionary();
-    left_out_stack_ = dictionary.InternStack({}, dictionary.InternFrame("", kLeftOutFunction));
-  }
+  trace::Dictionary& dictionary = sink_.dictionary();
+  const StackId none = dictionary.InternStack({}, dictionary.InternFrame("", kLeftOutFunction));
   if (end_ns - ready_ns > thread.since_ns) {
-    Tile(thread, EventKind::kWait, end_ns - ready_ns, {}, *left_out_stack_,
-         kInferred | kWakerUnknown);
+    Tile(thread, EventKind::kWait, end_ns - ready_ns, {}, fact.stack.valid() ? fact.stack : none,
+         kInferred | kWakerUnknown, std::max<int64_t>(1, static_cast<int64_t>(fact.waits)));
   }
   if (end_ns > thread.since_ns) {
-    Tile(thread, EventKind::kReady, end_ns, {}, *left_out_stack_, kInferred);
+    Tile(thread, EventKind::kReady, end_ns, {}, none, kInferred);
   }
   Hold(thread, later);
   Sit(thread, fact.cpu, thread.since_ns);

@@ -15,8 +15,9 @@
 //
 // Time that no record tells (short waits left out, records lost) comes summed up
 // as LeftOut: running, waiting and ready, each a tile of the right length but of
-// unknown place, marked kInferred, waits under the one stack kLeftOutFunction,
-// running tiles without a CPU. So sums per thread stay exact.
+// unknown place, marked kInferred, running tiles without a CPU. So sums per thread
+// stay exact. Their waits (IsSumOfWaits) have the stack of the one that stands for them,
+// or kLeftOutFunction alone if there is none.
 //
 // Samples are held until the record that follows. Memory is the state of live
 // threads. One thread at a time.
@@ -72,7 +73,9 @@ struct LeftOutFact {
   int64_t wait_ns = 0;
   int64_t ready_ns = 0;
   uint64_t count = 0;
-  uint16_t cpu = kNoCpu;  // where it runs from here on
+  uint64_t waits = 0;         // of these
+  uint16_t cpu = kNoCpu;      // where it runs from here on
+  trace::StackId stack = {};  // of a wait that stands for the others
 };
 
 struct RequestFact {
@@ -158,7 +161,7 @@ class FusedAssembler {
   static void Hold(LiveThread& thread, std::span<const HeldStack> samples);
   static std::vector<HeldStack> TakeSamplesAfter(LiveThread& thread, int64_t time_ns);
   void Tile(LiveThread& thread, trace::EventKind kind, int64_t end_ns, trace::ThreadId peer,
-            trace::StackId stack, uint8_t flags);
+            trace::StackId stack, uint8_t flags, int64_t sum_of = 0);
   int64_t Prepare(LiveThread& thread, const OffCpuFact& fact);
   WakeUp Waker(const WakeFact& fact, int64_t time_ns);
   void Pause(LiveThread& thread, const OffCpuFact& fact, uint8_t open_flags);
@@ -177,7 +180,6 @@ class FusedAssembler {
   // Threads that ended a short while ago: records may still speak of them.
   std::unordered_map<int64_t, Ended> ended_;
   std::multimap<int64_t, int64_t> ended_order_;
-  std::optional<trace::StackId> left_out_stack_;
   Diagnostics diagnostics_;
 };
 

@@ -136,6 +136,31 @@ TEST(FusedAssembler, WhatIsLeftOutKeepsItsSums) {
   EXPECT_EQ(a.diagnostics().total(), 5u);
 }
 
+TEST(FusedAssembler, WhatIsLeftOutHasTheStackOfOneOfThem) {
+  MemoryTarget target;
+  FusedAssembler a(target, 0);
+  trace::Dictionary& dictionary = target.dictionary();
+  const trace::StackId stack = dictionary.InternStack({}, dictionary.InternFrame("m", "f"));
+  ASSERT_TRUE(a.LeftOut({.tid = 7, .end_ns = 1000, .run_ns = 1000}).ok());
+  ASSERT_TRUE(a.LeftOut({.tid = 7, .end_ns = 2000, .wait_ns = 1000, .count = 9, .waits = 8}).ok());
+  ASSERT_TRUE(a.LeftOut({.tid = 7,
+                         .end_ns = 3000,
+                         .wait_ns = 900,
+                         .ready_ns = 100,
+                         .count = 5,
+                         .waits = 4,
+                         .stack = stack})
+                  .ok());
+  ASSERT_TRUE(a.Finish(3000).ok());
+  const auto waits = target.Of(EventKind::kWait);
+  ASSERT_EQ(waits.size(), 2u);
+  EXPECT_EQ(dictionary.StackText(waits[0].stack), kLeftOutFunction);
+  EXPECT_EQ(waits[1].stack, stack);
+  EXPECT_EQ(waits[0].arg0, 8);
+  EXPECT_EQ(waits[1].arg0, 4);
+  EXPECT_EQ(target.TimeOf(EventKind::kReady), 100);
+}
+
 TEST(FusedAssembler, AMissingSwitchOutWasWhenAnotherThreadGotTheCpu) {
   MemoryTarget target;
   FusedAssembler a(target, 0);

@@ -101,6 +101,7 @@ void WriteAccount(const MineFacts& facts, JsonWriter& json) {
   json.Field("hardware_ns", account.area.hardware_ns).Field("wait_ns", account.area.wait_ns);
   json.Field("unattributed_ns", account.area.unattributed_ns);
   json.Field("events", account.area.events).Field("kept_events", account.area.kept_events);
+  json.Field("summed_wait_ns", account.summed_wait_ns);
   json.Field("waits_without_stack", account.waits_without_stack);
   json.Field("instances_left_out", account.instances_left_out);
   json.Field("instances_left_out_ns", account.instances_left_out_ns);

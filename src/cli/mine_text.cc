@@ -67,6 +67,11 @@ std::string Head(const MineFacts& facts, const MineTextOptions& options) {
                                 FormatCount(account.area.kept_events) + " of " +
                                 Plural(account.area.events, "event", "events") + ", " +
                                 FormatDuration(account.aoi_ns) + " of the time");
+  if (account.summed_wait_ns > 0) {
+    rows.emplace_back("sums", FormatDuration(account.summed_wait_ns) +
+                                  " of short waits that the recorder left out, each sum under the "
+                                  "stack of one of them");
+  }
   if (account.waits_without_stack > 0) {
     rows.emplace_back("no stacks", Plural(account.waits_without_stack, "wait", "waits") +
                                        " have no stack: known by thread and waker instead");

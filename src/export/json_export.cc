@@ -175,6 +175,7 @@ void WriteEvent(const Dictionary& d, const Event& event, JsonWriter& json) {
   const ArgumentNames names = ArgumentNamesOf(event.kind);
   TextField(json, "name", MarkerName(d, event));
   if (!names.arg0.empty()) json.Field(names.arg0, FirstArgument(event));
+  if (trace::IsSumOfWaits(event)) json.Field("sum_of", event.arg0);
   if (event.kind == trace::EventKind::kSyscall) {
     if (const auto operation = trace::CallOperation(event.arg0)) {
       json.Field("operation", int64_t{*operation});

@@ -74,6 +74,22 @@ TEST(ExportJson, EventsCarryOnlyFieldsThatMeanSomething) {
       "peer":0,"stack":3,"cpu":1})"));
 }
 
+TEST(ExportJson, ASumOfWaitsSaysOfHowMany) {
+  trace::Trace trace = SampleTrace();
+  const auto wait =
+      std::find_if(trace.events.begin(), trace.events.end(),
+                   [](const trace::Event& event) { return event.kind == trace::EventKind::kWait; });
+  ASSERT_NE(wait, trace.events.end());
+  wait->arg0 = 17;
+  const auto reader = trace::TraceReader::FromBytes(trace::EncodeTrace(trace), "sums");
+  ASSERT_TRUE(reader.ok());
+  std::vector<int64_t> sums;
+  for (const json& event : json::parse(Exported(reader.value()))["events"]) {
+    if (event.contains("sum_of")) sums.push_back(event["sum_of"]);
+  }
+  EXPECT_EQ(sums, std::vector<int64_t>{17});
+}
+
 TEST(ExportJson, WritesOneEventALineInTimeOrderPerBlock) {
   const trace::TraceReader reader = SampleReader();
   ASSERT_GT(reader.blocks().size(), 2u);

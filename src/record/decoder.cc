@@ -235,7 +235,9 @@ Status Decoder::Dispatch(std::string_view record) {
                                  .wait_ns = Time(left.wait_ns),
                                  .ready_ns = Time(left.ready_ns),
                                  .count = left.count,
-                                 .cpu = head.cpu});
+                                 .waits = left.waits,
+                                 .cpu = head.cpu,
+                                 .stack = stacks_.Stack(left.user_stack, left.kernel_stack)});
     }
     case kSampleRecord: {
       const auto sample = Load<SampleRecord>(record);

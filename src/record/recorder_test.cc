@@ -195,7 +195,7 @@ TEST(Recorder, ShortWaitsThatAreLeftOutKeepTheirTime) {
   for (const Event& event : trace.events) {
     if (!trace::IsTile(event.kind)) continue;
     total_ns += event.dur_ns;
-    left_out_seen = left_out_seen || HasFrame(trace, event.stack, "[waits left out]");
+    left_out_seen = left_out_seen || trace::IsSumOfWaits(event);
     if (event.kind == EventKind::kWait && event.dur_ns >= 10 * kMs) {
       long_with_stack = long_with_stack || HasFrame(trace, event.stack, "nanosleep");
     }
@@ -204,6 +204,54 @@ TEST(Recorder, ShortWaitsThatAreLeftOutKeepTheirTime) {
   EXPECT_TRUE(long_with_stack);
   const int64_t dur_ns = trace.metadata.end_ns - trace.metadata.begin_ns;
   EXPECT_EQ(total_ns, 2 * dur_ns);
+}
+
+volatile int g_sleeps = 0;
+
+__attribute__((noinline)) void SleepOneUnit() {
+  usleep(1000);
+  g_sleeps = g_sleeps + 1;
+}
+__attribute__((noinline)) void SleepThreeUnits() {
+  usleep(3000);
+  g_sleeps = g_sleeps + 3;
+}
+
+void SleepInTurns() {
+  for (;;) {
+    SleepOneUnit();
+    SleepThreeUnits();
+  }
+}
+
+// Every wait has its chance to stand for the others, by its length.
+TEST(Recorder, WaitsThatAreLeftOutAreKnownByThoseThatStandForThem) {
+  SKIP_IF_IT_CANNOT_RECORD();
+  const Target target(&SleepInTurns);
+  RecordOutcome outcome;
+  const trace::Trace trace = RecordAndCheck({.target = {.pids = {target.pid()}},
+                                             .duration_ns = 2500 * kMs,
+                                             .min_wait_ns = 1000 * kMs,
+                                             .budget = 0},
+                                            &outcome);
+  int64_t summed_ns = 0;
+  int64_t one_ns = 0;
+  int64_t three_ns = 0;
+  uint64_t waits = 0;
+  for (const Event& event : trace.events) {
+    if (!trace::IsSumOfWaits(event)) continue;
+    summed_ns += event.dur_ns;
+    waits += static_cast<uint64_t>(event.arg0);
+    if (HasFrame(trace, event.stack, "SleepOneUnit")) one_ns += event.dur_ns;
+    if (HasFrame(trace, event.stack, "SleepThreeUnits")) three_ns += event.dur_ns;
+  }
+  const int64_t dur_ns = trace.metadata.end_ns - trace.metadata.begin_ns;
+  EXPECT_GT(summed_ns, dur_ns / 2);
+  EXPECT_LE(waits, outcome.left_out);
+  EXPECT_GT((one_ns + three_ns) * 20, summed_ns * 19);
+  // Three quarters.
+  EXPECT_GT(three_ns, summed_ns * 55 / 100);
+  EXPECT_LT(three_ns, summed_ns * 92 / 100);
 }
 
 TEST(Recorder, ARingThatOverflowsLosesRecordsButNoTime) {

@@ -49,6 +49,7 @@ void Account::Add(const Account& other) {
   area.Add(other.area);
   not_sampled_ns += other.not_sampled_ns;
   aoi_ns += other.aoi_ns;
+  summed_wait_ns += other.summed_wait_ns;
   waits_without_stack += other.waits_without_stack;
   instances_left_out += other.instances_left_out;
   instances_left_out_ns += other.instances_left_out_ns;

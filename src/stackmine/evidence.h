@@ -57,6 +57,7 @@ struct Account {
   waitgraph::AreaAccount area;
   int64_t not_sampled_ns = 0;  // part of area.running_ns
   int64_t aoi_ns = 0;          // of the instances' time, each nanosecond once
+  int64_t summed_wait_ns = 0;  // waits that are known only as sums (trace::IsSumOfWaits)
   uint64_t waits_without_stack = 0;
   uint64_t instances_left_out = 0;  // by scenario or duration
   int64_t instances_left_out_ns = 0;

@@ -121,10 +121,10 @@ void WriteRole(const waitgraph::Role& role, ByteWriter& out) {
 template <class Account_, class Signed, class Unsigned>
 void EachNumber(Account_& account, const Signed& each_ns, const Unsigned& each_count) {
   auto& area = account.area;
-  for (auto* number :
-       {&area.total_ns, &area.running_ns, &area.ready_ns, &area.hardware_ns, &area.unattributed_ns,
-        &area.wait_ns, &area.kept_ns, &account.not_sampled_ns, &account.aoi_ns,
-        &account.instances_left_out_ns, &account.idle_ns, &account.idle_threads_ns}) {
+  for (auto* number : {&area.total_ns, &area.running_ns, &area.ready_ns, &area.hardware_ns,
+                       &area.unattributed_ns, &area.wait_ns, &area.kept_ns, &account.not_sampled_ns,
+                       &account.aoi_ns, &account.summed_wait_ns, &account.instances_left_out_ns,
+                       &account.idle_ns, &account.idle_threads_ns}) {
     each_ns(*number);
   }
   for (auto* number :

@@ -25,7 +25,7 @@ namespace culprit::stackmine {
 
 // Raised whenever ReduceTrace would give other evidence for the same trace and
 // options, or the encoding changes. A test holds it against known traces.
-inline constexpr uint32_t kEvidenceVersion = 3;
+inline constexpr uint32_t kEvidenceVersion = 4;
 
 std::string EncodeEvidence(const Evidence& evidence);
 std::optional<Evidence> DecodeEvidence(std::string_view bytes);

@@ -35,6 +35,19 @@ TEST(GatherEvidence, ReadsATrace) {
   EXPECT_TRUE(evidence.unreadable.empty());
 }
 
+TEST(GatherEvidence, ASumOfWaitsIsAsManyEvents) {
+  const TestFolder folder;
+  trace::SmallTrace small(0, 1000);
+  small.Add(trace::EventKind::kWait, "a", 100, 400, "app!main;kernel!lock").arg0 = 30;
+  small.Add(trace::EventKind::kWait, "a", 400, 500, "app!main;kernel!lock");
+  small.AddInstance("Open", "a", 0, 500);
+  const Evidence evidence = Gather(folder.Write("sums.ctrace", trace::EncodeTrace(small.trace)));
+  EXPECT_EQ(evidence.account.summed_wait_ns, 300);
+  ASSERT_EQ(evidence.rows.size(), 1u);
+  EXPECT_EQ(evidence.rows[0].events, 31u);
+  EXPECT_EQ(evidence.rows[0].cost_ns, 400);
+}
+
 TEST(GatherEvidence, ATraceCutBeforeItsFirstEventIsNotRead) {
   const TestFolder folder;
   const std::string whole = OneWait();

@@ -222,6 +222,13 @@ class Reducer {
     return node;
   }
 
+  // Of how many waits it is the sum; 0: of none.
+  int64_t SumOf(const AreaEvent& at) const {
+    if (at.kind != SegmentKind::kWait || at.event == waitgraph::kNoEvent) return 0;
+    const Event& event = timelines_.event(at.event);
+    return trace::IsSumOfWaits(event) ? event.arg0 : 0;
+  }
+
   // Rows of an instance are one per node: equal chains of stacks add up.
   void Rows(const waitgraph::Area& area, const Chosen& chosen) {
     const bool nested = options_.area.scope != waitgraph::Scope::kGraph;
@@ -244,7 +251,10 @@ class Reducer {
         }
         PathRow& row = evidence_.rows[place];
         row.cost_ns += event.cost_ns;
-        ++row.events;
+        const int64_t sum_of = SumOf(event);
+        const int64_t events = row.events + std::clamp<int64_t>(sum_of, 1, UINT32_MAX);
+        row.events = static_cast<uint32_t>(std::min<int64_t>(events, UINT32_MAX));
+        if (sum_of > 0) evidence_.account.summed_wait_ns += event.cost_ns;
         if (node.parent == kNoNode) evidence_.account.aoi_ns += event.cost_ns;
         if (node.kind == PathKind::kNotSampled) evidence_.account.not_sampled_ns += event.cost_ns;
         if (node.kind == PathKind::kWait && !event.stack.valid()) {

@@ -15,7 +15,7 @@
 //
 //   kind      thread        peer                 stack              arg0, arg1
 //   running   who ran       -                    sampled            -
-//   wait      who waited    who ended it         at switch-out      -
+//   wait      who waited    who ended it         at switch-out      0, or a sum: of how many
 //   unwait    the waker     the thread woken     the waker's        -
 //   ready     who was ready who held the CPU     of the switch-out  -
 //   hardware  the device    the requester        of the request     bytes, operation
@@ -90,5 +90,11 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 static_assert(sizeof(Event) == 48);
+
+// A recorder left out many short waits, and knows what they were together. The stack is that
+// of one of them.
+constexpr bool IsSumOfWaits(const Event& event) {
+  return event.kind == EventKind::kWait && event.arg0 > 0;
+}
 
 }  // namespace culprit::trace

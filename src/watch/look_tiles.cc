@@ -171,6 +171,8 @@ class UnitFiller {
     event.kind = tile.kind;
     event.flags = trace::kInferred;
     if (tile.kind == EventKind::kWait) event.flags |= trace::kWakerUnknown;
+    // Still a sum, of who knows how many.
+    if (tile.kind == EventKind::kWait && tile.stack == left_out_) event.arg0 = 1;
     if (tile.kind == EventKind::kReady) event.flags |= trace::kPreempted;
     if (tile.kind == EventKind::kRunning && !tile.stack.valid()) event.flags |= trace::kNotSampled;
     return event;
@@ -220,7 +222,7 @@ uint64_t FillFromLooks(std::span<const guard::UnitReport> reports, trace::Trace&
   const std::vector<bool> left_out = LeftOutStacks(trace.dictionary);
   const auto is_sum = [&](const Event& event) {
     if ((event.flags & trace::kInferred) == 0) return false;
-    return !event.stack.valid() ||
+    return !event.stack.valid() || trace::IsSumOfWaits(event) ||
            (event.stack.value < left_out.size() && left_out[event.stack.value]);
   };
   uint64_t filled = 0;

@@ -101,6 +101,19 @@ TEST_F(LookTiles, AHoleBecomesWhatTheUnitWasSeenDoing) {
   for (const Event& event : trace_.events) EXPECT_TRUE(event.flags & trace::kInferred);
 }
 
+TEST_F(LookTiles, ASumUnderTheStackOfOneOfItsWaitsIsFilledToo) {
+  const trace::StackId one = trace_.dictionary.InternStack(
+      trace::StackId::none(), trace_.dictionary.InternFrame("app", "Other"));
+  Add(EventKind::kWait, 0, 1000, trace::kInferred | trace::kWakerUnknown, one);
+  trace_.events.back().arg0 = 12;
+  guard::UnitReport unit = Unit(200, 500, 0);
+  unit.stacks = {Seen("Flush", 1, false)};
+  EXPECT_EQ(FillFromLooks({&unit, 1}, trace_), 1u);
+  ExpectTiled();
+  const std::map<std::string, int64_t> expected = {{"wait Flush", 500}, {"wait Other", 500}};
+  EXPECT_EQ(Sums(), expected);
+}
+
 TEST_F(LookTiles, WhatWasRecordedStaysAndCountsAgainstTheUnit) {
   const trace::StackId real = trace_.dictionary.InternStack(
       trace::StackId::none(), trace_.dictionary.InternFrame("app", "Real"));

@@ -126,8 +126,36 @@ static __always_inline void leave_out(struct ThreadState *state, uint64_t now, b
   state->left_wait_ns += wake_ns - state->out_ns;
   state->left_ready_ns += now - wake_ns;
   state->left_count += 1;
+  if (!(state->flags & kWasRunnable)) state->left_waits += 1;
   state->left_lost += lost;
   COUNT(left_out, 1);
+}
+
+// One of many that are left out, to be told in their place. Chance decides how much waiting
+// lies between two of them: what waits by the clock must not be met at the same wait always.
+static __always_inline bool is_stand_in(struct ThreadState *state, uint64_t now) {
+  if (state->flags & kWasRunnable) return false;
+  state->unseen_ns += now - state->out_ns;
+  if (state->unseen_ns < kStandInNs) return false;
+  state->unseen_ns = bpf_get_prandom_u32() % kStandInNs;
+  state->stands = 1;
+  return true;
+}
+
+// Of a wait that is told. A thread whose short waits are not even looked at has other ones.
+static __always_inline void note_stand_in(struct ThreadState *state) {
+  const bool is_chosen = state->stands;
+  state->stands = 0;
+  if (policy.min_wait_ns == 0 || (state->flags & (kWasRunnable | kNewThread))) return;
+  if (state->left_epoch == (uint16_t)policy.epoch) {
+    if (!is_chosen && state->left_is_chosen) return;
+    // Who was not met in time has no user stack.
+    if (!state->user_stack && state->left_user_stack) return;
+  }
+  state->left_epoch = policy.epoch;
+  state->left_is_chosen = is_chosen;
+  state->left_user_stack = state->user_stack;
+  state->left_kernel_stack = state->kernel_stack;
 }
 
 static __noinline bool tell_sums(struct ThreadState *state, uint32_t tid, uint64_t end_ns,
@@ -140,12 +168,18 @@ static __noinline bool tell_sums(struct ThreadState *state, uint32_t tid, uint64
   record->run_ns = state->run_ns;
   record->wait_ns = state->left_wait_ns;
   record->ready_ns = state->left_ready_ns;
+  const bool is_told = state->left_epoch == (uint16_t)policy.epoch;
+  record->user_stack = is_told ? state->left_user_stack : 0;
+  record->kernel_stack = is_told ? state->left_kernel_stack : 0;
   record->count = state->left_count;
+  record->waits = state->left_waits;
   record->lost = state->left_lost;
+  record->pad = 0;
   bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
   state->left_wait_ns = 0;
   state->left_ready_ns = 0;
   state->left_count = 0;
+  state->left_waits = 0;
   state->left_lost = 0;
   state->run_ns = 0;
   state->told_ns = end_ns;
@@ -213,6 +247,7 @@ static __always_inline bool is_user_stack_taken(const struct ThreadState *state)
 // The wait that has ended at in_ns, when it got a CPU.
 static __always_inline void tell_wait(struct ThreadState *state, uint64_t in_ns, uint32_t tid,
                                       uint16_t cpu) {
+  note_stand_in(state);
   struct WaitRecord *record = 0;
   if (tell_left_out(state, tid, state->out_ns, false)) record = reserve(sizeof(*record));
   if (!record) {
@@ -254,7 +289,9 @@ static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid,
   }
   // Nobody woke it since: it was only waiting for a CPU.
   if ((state->flags & kSinceBegin) && !state->wake_ns) state->flags |= kWasRunnable;
-  if (now - state->out_ns < policy.min_wait_ns && !(state->flags & (kSinceBegin | kNewThread))) {
+  const bool is_short =
+      now - state->out_ns < policy.min_wait_ns && !(state->flags & (kSinceBegin | kNewThread));
+  if (is_short && !is_stand_in(state, now)) {
     leave_out(state, now, false);
     if (now - state->told_ns > kTellLeftOutNs) tell_left_out(state, tid, now, true);
   } else {

@@ -74,7 +74,15 @@ struct ThreadState {
   uint32_t syscall_number;
   uint32_t syscall_operation;  // the argument that tells it
   uint32_t left_lost;
-  uint32_t more_pad;
+  uint16_t left_epoch;     // policy.epoch of the stacks that follow
+  uint8_t stands;          // its wait is told for those that are left out
+  uint8_t left_is_chosen;  // they are of a wait that was told for that
+  uint32_t left_waits;     // of left_count
+  uint32_t last_pad;
+  // Of a wait that stands for those that are left out.
+  uint64_t left_user_stack;
+  uint64_t left_kernel_stack;
+  uint64_t unseen_ns;  // waiting that was left out since then
 };
 
 struct {

@@ -58,6 +58,7 @@ static __always_inline void leave_out_pause(struct ThreadState *state, struct ta
   state->left_ready_ns += ready_ns;
   state->left_wait_ns += elapsed_ns - run_ns - ready_ns;
   state->left_count += count;
+  state->left_waits += count;
   COUNT(left_out, count);
   COUNT(busy_ns, run_ns);
 }

@@ -11,7 +11,11 @@
 // tells when it lost the CPU, when it was woken, when it got a CPU again. What
 // is left out on purpose (waits below Policy::min_wait_ns) or for want of room
 // is added up in the kernel per thread and told by a LeftOutRecord that comes
-// before the thread's next record. So, from one record of a thread to the next:
+// before the thread's next record. Of the waits that are left out on purpose one is told in
+// full every now and then, to stand for the others: the one in which a thread's waiting
+// passes a mark. Marks lie at most kStandInNs of waiting apart, half of that on average, so
+// that each is chosen as its length deserves. So, from
+// one record of a thread to the next:
 //
 //   time of the last + running [+ left out: running, waiting, ready] = out_ns
 //
@@ -40,6 +44,7 @@ enum {
   // at every switch; what is finer than this tells nothing, and would be a third of the
   // trace.
   kClockStepNs = 16,
+  kStandInNs = 20000000,
 };
 
 // Where stacks are remembered (remembered.h): of which programs.
@@ -110,8 +115,13 @@ struct LeftOutRecord {
   uint64_t run_ns;
   uint64_t wait_ns;
   uint64_t ready_ns;
+  // Of a wait that stands for those that are left out; 0: of none.
+  uint64_t user_stack;
+  uint64_t kernel_stack;
   uint32_t count;
-  uint32_t lost;  // how many of them for want of room
+  uint32_t waits;  // how many of them were no mere preemptions, at most
+  uint32_t lost;   // for want of room
+  uint32_t pad;
 };
 
 struct SampleRecord {
