@@ -83,8 +83,9 @@ TEST(ExportJson, ASumOfWaitsSaysOfHowMany) {
   wait->arg0 = 17;
   const auto reader = trace::TraceReader::FromBytes(trace::EncodeTrace(trace), "sums");
   ASSERT_TRUE(reader.ok());
+  const json document = json::parse(Exported(reader.value()));
   std::vector<int64_t> sums;
-  for (const json& event : json::parse(Exported(reader.value()))["events"]) {
+  for (const json& event : document["events"]) {
     if (event.contains("sum_of")) sums.push_back(event["sum_of"]);
   }
   EXPECT_EQ(sums, std::vector<int64_t>{17});
