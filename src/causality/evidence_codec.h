@@ -26,7 +26,7 @@ namespace culprit::causality {
 
 // Raised whenever ExtractTrace would give other evidence for the same trace and
 // options, or the encoding changes. A test holds it against known traces.
-inline constexpr uint32_t kEvidenceVersion = 2;
+inline constexpr uint32_t kEvidenceVersion = 3;
 
 struct EvidenceParts {
   bool impact = true;

@@ -157,6 +157,28 @@ TEST(AutoInstances, WakeUpsFromInsideTheWaitingCallAreNoRequests) {
   EXPECT_EQ(Find(loop).instances.size(), 20U);
 }
 
+// Rule 3: many workers take their jobs from one queue. Whoever has taken one lets the next
+// one in, and now and then waits to be let in.
+TEST(AutoInstances, ToReleaseALockIsNoRequest) {
+  const std::string take = "app!main;app!work;app!take;";
+  LoopTrace loop;
+  for (int i = 0; i < 40; ++i) {
+    loop.Wait("app/worker", 50, take + "libc.so.6!pthread_cond_wait;[kernel]!futex_wait",
+              "app/main");
+    if (i % 20 == 0) {
+      loop.Wait("app/worker", 2, take + "libc.so.6!pthread_mutex_lock;[kernel]!futex_wait",
+                "app/main");
+    }
+    loop.Wake("app/worker", "app/main",
+              take + "libc.so.6!__pthread_mutex_unlock_usercnt;[kernel]!futex_wake");
+    loop.Run("app/worker", 5, "app!main;app!work;app!job");
+    loop.Wait("app/worker", 3, "app!main;app!work;app!job;[kernel]!io_schedule", "[disk]");
+  }
+  const AutoInstances found = Find(loop);
+  EXPECT_EQ(found.instances.size(), 40U) << Roles(found);
+  EXPECT_EQ(found.idle_ns, 40 * 50);
+}
+
 // Rule 3: the mutex of the condition does not count against it, and is no
 // idleness either: the work was there already.
 TEST(AutoInstances, ReacquiringTheMutexOfAConditionIsPartOfTheInstance) {

@@ -42,12 +42,14 @@ ActivityCounts CountsOf(WaitPurpose purpose, int64_t dur_ns, bool never_idle) {
 
 // Whether a wake-up from this stack is a request that may be waited for. Not if
 // it comes from inside a waiting call: receiving frees the sender's buffer,
-// waiting for a condition releases its mutex. Not if the program's own frames
-// are missing: then it cannot be told where in the program it comes from.
+// waiting for a condition releases its mutex. Nor if it releases a lock anywhere
+// else: who takes the next job from a queue lets others take theirs. Not if the program's
+// own frames are missing: then it cannot be told where in the program it comes from.
 bool IsRequest(const StackClasses& classes, const FunctionPaths& paths, ThreadKind kind,
                trace::StackId stack) {
   if (!stack.valid()) return false;
   if (classes.sends_too[stack.value]) return true;
+  if (classes.releases[stack.value]) return false;
   if (kind != ThreadKind::kKernel && paths.KernelOnly(paths.Of(stack))) return false;
   const WaitPurpose purpose = classes.purpose[stack.value];
   return !CanBeIdle(purpose) && purpose != WaitPurpose::kReacquire;

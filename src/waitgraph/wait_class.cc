@@ -55,6 +55,7 @@ FrameMeaning Extend(const FrameMeaning& caller, const FrameMeaning& frame) {
   }
   joined.waker = caller.waker || frame.waker;
   joined.wakes = frame.waker ? frame.wakes : caller.wakes;
+  joined.releases = caller.releases || frame.releases;
   return joined;
 }
 
@@ -118,7 +119,8 @@ StackClass RowOf(const StackClasses& classes, StackId stack) {
           .wakes = classes.wakes[i],
           .ambiguous = classes.ambiguous[i],
           .sends_too = classes.sends_too[i],
-          .tells_waker = classes.tells_waker[i]};
+          .tells_waker = classes.tells_waker[i],
+          .releases = classes.releases[i]};
 }
 StackClass RowOf(StackClassifier& classes, StackId stack) {
   return stack.valid() ? classes.Of(stack) : StackClass();
@@ -333,7 +335,8 @@ class StackClassifier::Readings {
             .wakes = meaning.wakes,
             .ambiguous = meaning.ambiguous,
             .sends_too = meaning.sends_too,
-            .tells_waker = meaning.waker};
+            .tells_waker = meaning.waker,
+            .releases = meaning.releases};
   }
 
   Reading Below(const Reading& caller, uint32_t frame_id) {
@@ -378,6 +381,7 @@ StackClasses ClassifyStacks(const Dictionary& dictionary) {
   classes.sends_too.resize(count);
   classes.wakes.resize(count);
   classes.tells_waker.resize(count);
+  classes.releases.resize(count);
   StackClassifier classifier(dictionary);
   for (size_t i = 0; i < count; ++i) {
     const StackClass row = classifier.Of(StackId(i));
@@ -387,6 +391,7 @@ StackClasses ClassifyStacks(const Dictionary& dictionary) {
     classes.sends_too[i] = row.sends_too;
     classes.wakes[i] = row.wakes;
     classes.tells_waker[i] = row.tells_waker;
+    classes.releases[i] = row.releases;
   }
   return classes;
 }

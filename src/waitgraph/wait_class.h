@@ -67,6 +67,7 @@ struct StackClasses {
   std::vector<bool> sends_too;    // its waiting call also sends (binder, ALPC)
   std::vector<WaitClass> wakes;   // as a waker's stack: what it ended a wait with
   std::vector<bool> tells_waker;  // `wakes` holds
+  std::vector<bool> releases;     // as a waker's stack: a lock is released, nothing is asked for
 };
 StackClasses ClassifyStacks(const trace::Dictionary& dictionary);
 
@@ -78,6 +79,7 @@ struct StackClass {
   bool ambiguous = false;
   bool sends_too = false;
   bool tells_waker = false;
+  bool releases = false;
 };
 
 // The same for who asks for few of the stacks: each is classified when it is first

@@ -50,6 +50,7 @@ void AddWakers(NameMap& map) {
       FrameMeaning& meaning = map[name];
       meaning.wakes = group.wait_class;
       meaning.waker = true;
+      meaning.releases = group.releases;
     });
   }
 }

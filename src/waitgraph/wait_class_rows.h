@@ -31,6 +31,7 @@ std::span<const Group> SimulatedGroups();
 struct WakeGroup {
   WaitClass wait_class;
   std::string_view names;
+  bool releases = false;
 };
 std::span<const WakeGroup> WakeGroups();
 

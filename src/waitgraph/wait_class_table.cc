@@ -368,8 +368,13 @@ constexpr WakeGroup kWakeGroups[] = {
     {kIpc,
      "NtSetIoCompletion NtAlpcSendWaitReceivePort"},
     {kLock,
-     "NtReleaseKeyedEvent RtlLeaveCriticalSection pthread_mutex_unlock "
-     "pthread_cond_signal pthread_cond_broadcast sem_post"},
+     "NtReleaseKeyedEvent pthread_cond_signal pthread_cond_broadcast sem_post"},
+    {kLock,
+     "RtlLeaveCriticalSection pthread_mutex_unlock __pthread_mutex_unlock "
+     "___pthread_mutex_unlock __GI___pthread_mutex_unlock __pthread_mutex_unlock_usercnt "
+     "lll_mutex_unlock_optimized __lll_lock_wake __lll_lock_wake_private "
+     "pthread_rwlock_unlock __pthread_rwlock_unlock ___pthread_rwlock_unlock",
+     true},
     // Simulated machines.
     {kIpc,
      "AlpcSend InsertQueue QueueInput"},

@@ -38,6 +38,7 @@ struct FrameMeaning {
   bool plumbing = false;   // how a thread waits, not why: schedule, libraries' wrappers
   WaitClass wakes = WaitClass::kOther;  // what a wait ended from here was for
   bool waker = false;                   // `wakes` holds
+  bool releases = false;                // who waits for a lock gets it, and nothing else
 };
 
 // What kind of module a frame is of: short names ("read", "wait") mean the
