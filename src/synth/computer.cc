@@ -67,13 +67,14 @@ uint32_t Computer::Scenario(Machine& machine, size_t number) {
 void Computer::AddRole(Machine& machine, uint32_t process, std::string_view name, Priority priority,
                        Kind kind, Role& role) {
   const bool kernel = kind == Kind::kSystemWorker;
+  const WorldStack start = world_.code(kind).start.Pick(machine.random());
+  const int64_t delay_ns = machine.random().Between(1, 30'000'000);
   machine.AddThread({.process = process,
                      .name = name,
                      .kind = kernel ? trace::ThreadKind::kKernel : trace::ThreadKind::kUser,
                      .priority = priority,
                      .role = &role},
-                    world_.code(kind).start.Pick(machine.random()),
-                    machine.random().Between(1, 30'000'000));
+                    start, delay_ns);
 }
 
 void Computer::AddObjects(Machine& machine) {

@@ -23,7 +23,7 @@ class ScriptedRole : public Role {
       : ops_(std::move(ops)), before_(std::move(before)) {}
   void Continue(Machine& machine, ThreadIndex, std::vector<Op>& script) override {
     if (at_ == ops_.size()) {
-      Composer(script).Sleep(kNoStack, machine.end_ns());
+      Composer(script).Sleep({kNoStack, machine.end_ns()});
       return;
     }
     if (before_) before_(at_);
@@ -88,7 +88,7 @@ TEST_F(MachineTest, LockGoesToOneThreadAtATimeInOrderOfArrival) {
   for (int i = 0; i < 6; ++i) {
     Add(Ops([&](Composer& c) {
           c.Acquire(lock, kNoStack);
-          c.Compute(kNoStack, 10 * kMs);
+          c.Compute({kNoStack, 10 * kMs});
           c.Release(lock, kNoStack);
         }),
         (i + 1) * kMs, Priority::kNormal, [&, i](size_t step) {
@@ -109,7 +109,7 @@ TEST_F(MachineTest, LockWaitEndsWhenTheHolderReleases) {
   const uint32_t lock = machine.AddLock();
   const auto script = Ops([&](Composer& c) {
     c.Acquire(lock, world_.plants().av_mdu.stacks[0]);
-    c.Compute(kNoStack, 20 * kMs);
+    c.Compute({kNoStack, 20 * kMs});
     c.Release(lock, world_.plants().av_mdu_release.stacks[0]);
   });
   const ThreadIndex holder = Add(script, kMs);
@@ -129,10 +129,14 @@ TEST_F(MachineTest, LockWaitEndsWhenTheHolderReleases) {
 
 TEST_F(MachineTest, HigherPriorityPreemptsAtWakeUp) {
   Machine& machine = Make(1);
-  const ThreadIndex low =
-      Add(Ops([&](Composer& c) { c.Compute(kNoStack, 50 * kMs); }), kMs, Priority::kLow);
-  const ThreadIndex high =
-      Add(Ops([&](Composer& c) { c.Compute(kNoStack, 5 * kMs); }), 10 * kMs, Priority::kHigh);
+  const ThreadIndex low = Add(Ops([&](Composer& c) {
+                                c.Compute({kNoStack, 50 * kMs});
+                              }),
+                              kMs, Priority::kLow);
+  const ThreadIndex high = Add(Ops([&](Composer& c) {
+                                 c.Compute({kNoStack, 5 * kMs});
+                               }),
+                               10 * kMs, Priority::kHigh);
   machine.Run();
   std::vector<Event> preempted;
   for (const Event& ready : Of(low, EventKind::kReady)) {
@@ -146,7 +150,7 @@ TEST_F(MachineTest, HigherPriorityPreemptsAtWakeUp) {
 
 TEST_F(MachineTest, EqualPrioritiesShareTheCoreBySlices) {
   Machine& machine = Make(1);
-  const auto script = Ops([&](Composer& c) { c.Compute(kNoStack, 100 * kMs); });
+  const auto script = Ops([&](Composer& c) { c.Compute({kNoStack, 100 * kMs}); });
   const ThreadIndex a = Add(script, kMs);
   const ThreadIndex b = Add(script, kMs);
   machine.Run();
@@ -163,8 +167,10 @@ TEST_F(MachineTest, DiskServesOneRequestAtATimeInOrder) {
   const uint32_t disk = machine.AddDisk("Disk0");
   std::vector<ThreadIndex> readers;
   for (int i = 0; i < 4; ++i) {
-    readers.push_back(
-        Add(Ops([&](Composer& c) { c.DiskRead(disk, kNoStack, 10 * kMs, 512); }), (i + 1) * kMs));
+    readers.push_back(Add(Ops([&](Composer& c) {
+                            c.DiskRead({disk, kNoStack, 10 * kMs, 512});
+                          }),
+                          (i + 1) * kMs));
   }
   machine.Run();
   std::vector<Event> services;
@@ -188,7 +194,7 @@ TEST_F(MachineTest, PausedDiskHoldsRequestsBack) {
   const uint32_t disk = machine.AddDisk("Disk0");
   const ThreadIndex reader = Add(Ops([&](Composer& c) {
                                    c.PauseDisk(disk, 100 * kMs);
-                                   c.DiskRead(disk, kNoStack, 10 * kMs, 512);
+                                   c.DiskRead({disk, kNoStack, 10 * kMs, 512});
                                  }),
                                  kMs);
   machine.Run();
@@ -198,7 +204,7 @@ TEST_F(MachineTest, PausedDiskHoldsRequestsBack) {
 
 TEST_F(MachineTest, TimerThatIsDueGivesAWaitOfLengthZero) {
   Machine& machine = Make(1);
-  const ThreadIndex thread = Add(Ops([&](Composer& c) { c.Sleep(kNoStack, 0); }), kMs);
+  const ThreadIndex thread = Add(Ops([&](Composer& c) { c.Sleep({kNoStack, 0}); }), kMs);
   machine.Run();
   const std::vector<Event> waits = Of(thread, EventKind::kWait);
   ASSERT_EQ(waits.size(), 3u);
@@ -209,15 +215,17 @@ TEST_F(MachineTest, TimerThatIsDueGivesAWaitOfLengthZero) {
 
 TEST_F(MachineTest, ExitedThreadLeavesItsIdToTheNext) {
   Machine& machine = Make(1);
-  ScriptedRole child(Ops([](Composer& c) { c.Compute(kNoStack, kMs); }));
+  ScriptedRole child(Ops([](Composer& c) { c.Compute({kNoStack, kMs}); }));
   ThreadIndex second = kNoThread;
   const ThreadIndex first = Add(Ops([&](Composer& c) {
-                                  c.Compute(kNoStack, kMs);
+                                  c.Compute({kNoStack, kMs});
                                   c.Exit(kNoStack);
                                 }),
                                 kMs);
-  Add(Ops([&](Composer& c) { c.Compute(kNoStack, kMs); }), 10 * kMs, Priority::kNormal,
-      [&](size_t) {
+  Add(Ops([&](Composer& c) {
+        c.Compute({kNoStack, kMs});
+      }),
+      10 * kMs, Priority::kNormal, [&](size_t) {
         second = machine.StartThread({.process = process_, .name = "next", .role = &child});
       });
   machine.Run();
@@ -230,10 +238,14 @@ TEST_F(MachineTest, ExitedThreadLeavesItsIdToTheNext) {
 TEST_F(MachineTest, OpenEndsAreMarkedAtTheEndOfTheTrace) {
   Machine& machine = Make(2, 100 * kMs);
   const uint32_t disk = machine.AddDisk("Disk0");
-  const ThreadIndex reader =
-      Add(Ops([&](Composer& c) { c.DiskRead(disk, kNoStack, 1000 * kMs, 512); }), kMs);
-  const ThreadIndex caller =
-      Add(Ops([&](Composer& c) { c.Syscall(63, 0, kNoStack, 1000 * kMs); }), kMs);
+  const ThreadIndex reader = Add(Ops([&](Composer& c) {
+                                   c.DiskRead({disk, kNoStack, 1000 * kMs, 512});
+                                 }),
+                                 kMs);
+  const ThreadIndex caller = Add(Ops([&](Composer& c) {
+                                   c.Syscall({63, 0, kNoStack, 1000 * kMs});
+                                 }),
+                                 kMs);
   machine.Run();
   const Event wait = Of(reader, EventKind::kWait).back();
   EXPECT_EQ(wait.flags, trace::kWakerUnknown);

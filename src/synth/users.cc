@@ -74,7 +74,7 @@ void UiRole::Continue(Machine& machine, ThreadIndex, std::vector<Op>& script) {
   const int64_t think_ns = ThinkTime(machine, mean_ns);
   const size_t program =
       program_ == Program::kBrowser ? 1 : (program_ == Program::kExplorer ? 2 : 0);
-  composer.WaitInput(InputStack(computer_, program), think_ns);
+  composer.WaitInput({InputStack(computer_, program), think_ns});
   if (think_ns == kNever) return;
   const Plant plant = ChoosePlant(machine);
   size_t scenario = ChooseScenario(machine.random());
@@ -100,7 +100,7 @@ void AppRole::Continue(Machine& machine, ThreadIndex, std::vector<Op>& script) {
     return;
   }
   const int64_t think_ns = ThinkTime(machine, computer_.preset().think_ns / 2);
-  composer.WaitInput(InputStack(computer_, 0), think_ns);
+  composer.WaitInput({InputStack(computer_, 0), think_ns});
   if (think_ns == kNever) return;
   const size_t scenario = random.Percent(70) ? kAppAccessControl : kAppNonResponsive;
   composer.MarkBegin(computer_.Scenario(machine, scenario));
@@ -109,7 +109,7 @@ void AppRole::Continue(Machine& machine, ThreadIndex, std::vector<Op>& script) {
 }
 
 void LauncherRole::Work(Machine& machine, Composer& script) {
-  script.Compute(code_.compute.Pick(machine.random()), machine.random().HeavyTailed(300'000));
+  script.Compute({code_.compute.Pick(machine.random()), machine.random().HeavyTailed(300'000)});
   if (machine.now_ns() + 2 * kMarginNs < machine.end_ns()) script.Spawn();
 }
 
