@@ -29,6 +29,13 @@ __attribute__((noinline)) int outer(int x) {
 int main(int argc, char** argv) { (void)argv; return outer(argc); }
 )";
 
+// Past the first nop of outer, in the code of inner.
+#if defined(__x86_64__)
+constexpr uint64_t kInInner = 2;
+#else
+constexpr uint64_t kInInner = 8;
+#endif
+
 class FrameNamingTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -80,8 +87,7 @@ class FrameNamingTest : public testing::Test {
 
 TEST_F(FrameNamingTest, APlaceGetsFunctionLineAndInlinedFrames) {
   const auto module = AddModule(files_.Path("app"), build_id_);
-  // Past the first nop of outer, in the code of inner.
-  const StackId stack = Place(module, "outer", 8, Place(module, "main", 4));
+  const StackId stack = Place(module, "outer", kInInner, Place(module, "main", 4));
   Symbolizer symbolizer;
   EXPECT_EQ(Named(stack, {.symbolizer = symbolizer}),
             (std::vector<std::string>{"app!main:10", "app!outer:8", "app!inner:3 inlined"}));
@@ -102,8 +108,8 @@ TEST_F(FrameNamingTest, AnotherBuildOrNoBuildIdGivesNoName) {
   Symbolizer symbolizer;
   std::string other = build_id_;
   other[0] = other[0] == '0' ? '1' : '0';
-  const StackId wrong = Place(AddModule(files_.Path("app"), other), "outer", 8);
-  const StackId none = Place(AddModule(files_.Path("app"), ""), "outer", 8);
+  const StackId wrong = Place(AddModule(files_.Path("app"), other), "outer", kInInner);
+  const StackId none = Place(AddModule(files_.Path("app"), ""), "outer", kInInner);
   const std::string text = small_.trace.dictionary.StackText(wrong);
   EXPECT_EQ(Named(wrong, {.symbolizer = symbolizer}), std::vector<std::string>{text});
   EXPECT_EQ(Named(none, {.symbolizer = symbolizer}), std::vector<std::string>{text});
@@ -133,7 +139,7 @@ TEST_F(FrameNamingTest, AModuleThatMovedIsFoundInTheFoldersByBuildId) {
 TEST_F(FrameNamingTest, AStrippedFileKeepsThePlaceForLater) {
   ASSERT_TRUE(files_.Works("strip -o bare app && objcopy --only-keep-debug app lost/app.debug"));
   const auto module = AddModule(files_.Path("bare"), build_id_);
-  const StackId stack = Place(module, "outer", 8);
+  const StackId stack = Place(module, "outer", kInInner);
   const ModuleKey key = {.path = files_.Path("bare"), .build_id = build_id_};
   {
     Symbolizer symbolizer({.debug_folders = {files_.Path("none")}});
@@ -155,7 +161,7 @@ TEST_F(FrameNamingTest, AStrippedFileKeepsThePlaceForLater) {
 
 TEST_F(FrameNamingTest, EventsInstancesAndConservationAreKept) {
   const auto module = AddModule(files_.Path("app"), build_id_);
-  const StackId stack = Place(module, "outer", 8, Place(module, "main", 4));
+  const StackId stack = Place(module, "outer", kInInner, Place(module, "main", 4));
   using trace::EventKind;
   small_.Add(EventKind::kRunning, "a", 0, 40).stack = stack;
   small_.Add(EventKind::kWait, "a", 40, 70).stack = stack;
