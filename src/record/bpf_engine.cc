@@ -3,6 +3,7 @@
 #include "record/bpf_engine.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +16,11 @@
 #include <bit>
 #include <cstdarg>
 #include <cstring>
+#include <memory>
+#include <optional>
 
 #include "record/bpf_ring.h"
+#include "record/cpu_variables.h"
 #include "record/load_failure.h"
 #include "record/machine.h"
 #include "record/perf_ring.h"
@@ -75,8 +79,35 @@ uint64_t MarkerInode() {
   return stat((TracefsFolder() + "/trace_marker").c_str(), &found) == 0 ? found.st_ino : 0;
 }
 
-void SetConstants(engine& skeleton, const EngineOptions& options) {
+// What the programs must know of the kernel besides what its types tell them.
+struct CpuLayout {
+  bool known = true;
+  [[maybe_unused]] int64_t preempt_count_from_queue = 0;
+};
+
+#if defined(__x86_64__)
+CpuLayout FindCpuLayout() {
+  // Without types it is the loading that says so.
+  const std::unique_ptr<btf, decltype(&btf__free)> types(btf__load_vmlinux_btf(), &btf__free);
+  if (types == nullptr) return {};
+  const std::optional<int64_t> distance = PreemptCountFromQueue(types.get());
+  return {distance.has_value(), distance.value_or(0)};
+}
+#else
+CpuLayout FindCpuLayout() { return {}; }
+#endif
+
+Error LayoutError() {
+  return {.message = "this kernel's BTF does not say where a CPU counts its interrupts",
+          .hint = "--tier perf records without kernel programs"};
+}
+
+void SetConstants(engine& skeleton, const EngineOptions& options,
+                  [[maybe_unused]] const CpuLayout& layout) {
   engine::engine__rodata& constants = *skeleton.rodata;
+#if defined(__x86_64__)
+  constants.preempt_count_from_queue = layout.preempt_count_from_queue;
+#endif
   constants.self_tgid = static_cast<uint32_t>(getpid());
   constants.whole_system = options.whole_system ? 1 : 0;
   constants.has_switches = options.count_calls ? 0 : 1;
@@ -238,6 +269,8 @@ struct BpfEngine::State {
 // a switch; all else must load.
 Status BpfEngine::State::Load(const EngineOptions& options) {
   int code = 0;
+  const CpuLayout layout = FindCpuLayout();
+  if (!layout.known) return LayoutError();
   const ProgramWishes wishes = {.marks = options.marks && MarkerInode() != 0,
                                 .direct_reads = options.direct_reads,
                                 .resumes = options.resumes};
@@ -245,7 +278,7 @@ Status BpfEngine::State::Load(const EngineOptions& options) {
     LibbpfSaid().clear();
     skeleton = engine__open();
     if (skeleton == nullptr) return LoadError(-errno);
-    SetConstants(*skeleton, options);
+    SetConstants(*skeleton, options, layout);
     ChoosePrograms(*skeleton, options, choice);
     SizeMaps(*skeleton, options);
     code = engine__load(skeleton);

@@ -19,6 +19,8 @@ namespace {
 constexpr uint64_t kKernelThreadFlag = 0x200000;
 constexpr size_t kMaxCommandLine = 4096;
 constexpr const char* kNoFile = "//anon";
+// Of x86-64: a page of the kernel, at an address of the kernel; it is no mapping of the process.
+constexpr std::string_view kVsyscall = "[vsyscall]";
 
 // Of linux/fs.h, since 6.11: struct procmap_query.
 struct MappingQuery {
@@ -118,6 +120,7 @@ std::optional<MapEntry> ParseMapLine(std::string_view line) {
   TakeWord(line);  // inode
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
   std::string path(line);
+  if (path == kVsyscall) return std::nullopt;
   if (path.empty()) path = kNoFile;
   return MapEntry{.start = *start, .end = *end, .file_offset = *offset, .path = std::move(path)};
 }

@@ -24,6 +24,8 @@ TEST(ProcessScan, ReadsExecutableMappingsOnly) {
   EXPECT_EQ(map->path, "/usr/lib/a b.so");
   EXPECT_FALSE(ParseMapLine("7f0000001000-7f0000003000 rw-p 00002000 08:01 42 /x").has_value());
   EXPECT_EQ(ParseMapLine("1000-2000 r-xp 0 00:00 0")->path, "//anon");
+  EXPECT_FALSE(
+      ParseMapLine("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0   [vsyscall]"));
 }
 
 TEST(ProcessScan, NonsenseIsNoMapping) {

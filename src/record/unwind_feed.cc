@@ -213,6 +213,7 @@ void UnwindFeed::Apply(const LifeEvent& event) {
   maps_->SetProcess(event.pid, {.first = list->first,
                                 .count = static_cast<uint32_t>(list->ranges.size()),
                                 .ask_after_ns = 0,
+                                .listed_ns = 0,
                                 .version = list->version});
 }
 
@@ -307,6 +308,7 @@ void UnwindFeed::Send(int64_t pid, Process& process) {
     process.pause_ns = std::clamp(process.pause_ns * 2, kLeastPauseNs, kMostPauseNs);
   } else {
     process.pause_ns = kLeastPauseNs;
+    process.listed_ns = now_ns;
     bool is_new = false;
     list = lists_.Set(pid, std::move(ranges), now_ns, is_new);
     if (is_new && !maps_->SetRanges(list->first, list->ranges)) {
@@ -320,6 +322,7 @@ void UnwindFeed::Send(int64_t pid, Process& process) {
     told.first = list->first;
     told.count = static_cast<uint32_t>(list->ranges.size());
     told.version = list->version;
+    told.listed_ns = static_cast<uint64_t>(process.listed_ns);
   }
   maps_->SetProcess(pid, told);
 }

@@ -72,6 +72,7 @@ class UnwindFeed {
   struct Process {
     std::vector<Mapping> code;
     int64_t pause_ns = 0;   // until the walker may ask again
+    int64_t listed_ns = 0;  // when its ranges were last others
     int64_t looked_ns = 0;  // when `code` was read
   };
 

@@ -98,9 +98,9 @@ static __always_inline uint32_t preempt_count(void) {
 
 #elif defined(__TARGET_ARCH_x86)
 
-// A variable of its own, except from 6.2 to 6.14.
-extern const int __preempt_count __ksym __weak;
-extern const struct pcpu_hot pcpu_hot __ksym __weak;
+// It is a variable of each CPU, as the CPU's run queue is, and so far from that
+// (cpu_variables.h): not every kernel tells programs where such variables are.
+const volatile int64_t preempt_count_from_queue = 0;
 
 static __always_inline struct UserRegisters user_registers(struct task_struct *task) {
   struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -151,12 +151,11 @@ static __always_inline struct SyscallArguments syscall_arguments(struct pt_regs 
 }
 
 static __always_inline uint32_t preempt_count(void) {
-  if (&__preempt_count) return *(const int *)bpf_this_cpu_ptr(&__preempt_count);
-  if (&pcpu_hot) {
-    const struct pcpu_hot *hot = bpf_this_cpu_ptr(&pcpu_hot);
-    return hot->preempt_count;
-  }
-  return 0;
+  struct task_struct *task = bpf_get_current_task_btf();
+  const char *queue = (const char *)task->se.cfs_rq->rq;
+  uint32_t count = 0;
+  bpf_probe_read_kernel(&count, sizeof(count), queue + preempt_count_from_queue);
+  return count;
 }
 
 #endif

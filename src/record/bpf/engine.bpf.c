@@ -239,9 +239,20 @@ static __always_inline bool is_taken_at_switch_out(void) {
   return !sees_resumes || policy.min_wait_ns == 0;
 }
 
-// Under the name that it has now.
-static __always_inline bool is_user_stack_taken(const struct ThreadState *state) {
-  return state->user_stack && state->stack_epoch == (uint16_t)policy.epoch;
+// A process that has just begun has no unwind tables yet: what it does then is known by frame
+// pointers, if it has any. Long waits are so few that each can be asked about.
+enum { kAskForTablesNs = 2000000 };
+static __noinline bool has_other_tables_since(uint32_t tgid, uint64_t time_ns) {
+  const struct UnwindProcess *process = bpf_map_lookup_elem(&unwind_processes, &tgid);
+  return process && process->listed_ns > time_ns;
+}
+
+// Under the name that it has now, by the tables of now.
+static __always_inline bool is_user_stack_taken(struct task_struct *task,
+                                                const struct ThreadState *state, uint64_t now) {
+  if (!state->user_stack || state->stack_epoch != (uint16_t)policy.epoch) return false;
+  if (now - state->out_ns < kAskForTablesNs || state->flags & kWasRunnable) return true;
+  return !has_other_tables_since(task->tgid, state->out_ns);
 }
 
 // The wait that has ended at in_ns, when it got a CPU.
@@ -300,7 +311,7 @@ static __always_inline void get_cpu(struct task_struct *task, uint32_t prev_tid,
         !state->kernel_stack && slept) {
       state->kernel_stack = recall_kernel_stack_of(task, kSwitchSlot, direct);
     }
-    if (sees_resumes && slept && !is_user_stack_taken(state) && has_user_stack(task, state)) {
+    if (sees_resumes && slept && !is_user_stack_taken(task, state, now) && has_user_stack(task, state)) {
       state->user_stack = 0;
       state->flags &= ~kLeafApart;
       state->in_ns = now;
@@ -603,7 +614,8 @@ static __always_inline void take_number(struct task_struct *task, uint32_t old_t
   if (!record) return;
   fill_head(&record->head, kLeftOutRecord, now, task->pid);
   record->run_ns = record->wait_ns = record->ready_ns = 0;
-  record->count = record->lost = 0;
+  record->user_stack = record->kernel_stack = 0;
+  record->count = record->waits = record->lost = record->pad = 0;
   bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 

@@ -66,8 +66,13 @@ struct cgroup {
   struct kernfs_node *kn;
 };
 
+struct rq;
+struct cfs_rq {
+  struct rq *rq;
+};
 struct sched_entity {
   uint64_t sum_exec_runtime;
+  struct cfs_rq *cfs_rq;
 };
 struct sched_info {
   unsigned long long run_delay;
@@ -173,9 +178,6 @@ struct pt_regs {
   unsigned long orig_ax;
   unsigned long ip;
   unsigned long sp;
-};
-struct pcpu_hot {
-  int preempt_count;
 };
 #else
 #error "no description of pt_regs for this architecture"

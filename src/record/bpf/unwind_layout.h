@@ -78,6 +78,7 @@ struct UnwindProcess {
   uint32_t first;
   uint32_t count;
   uint64_t ask_after_ns;    // not before this time does the walker ask about it again
+  uint64_t listed_ns;       // since then it has these ranges; 0: none, or its parent had them
   uint32_t version;         // of the list: another for every list ever made
   uint32_t chain_failures;  // stacks in a row whose frame pointers were of no use
 };
