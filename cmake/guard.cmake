@@ -19,6 +19,9 @@ if(guard_runtime_sources)
   endif()
   set_source_files_properties(src/guard/runtime/training_entry.cc src/guard/runtime/guard_hit.cc
                               PROPERTIES COMPILE_OPTIONS "${guard_entry_flags};-O2;-fno-sanitize=all")
+  # Where the processor has no counter that can be trusted they ask this for the time (x86-64).
+  set_source_files_properties(src/guard/runtime/unit_clock.cc
+                              PROPERTIES COMPILE_OPTIONS "-mgeneral-regs-only;-fno-sanitize=all")
   set_source_files_properties(src/guard/runtime/memory_functions.cc PROPERTIES
     COMPILE_OPTIONS "-fno-builtin;-fno-sanitize=all;$<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>")
   set(guard_tested_sources ${guard_runtime_sources})

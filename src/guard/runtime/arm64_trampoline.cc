@@ -332,6 +332,7 @@ void EmitCounting(const Hook& hook, const SlotLayout& layout, bool signed_link, 
   }
   EmitMember(kLoadMember, layout.hits_offset, out);
   EmitAdd(1, out);
+  static_assert(kHitsToACall == 4);
   out.Word(TestBit(0) | 3u << 5 | kX17);  // tbnz x17, #0, over the next two
   out.Word(TestBit(1) | 2u << 5 | kX17);  // tbnz x17, #1, over the next
   const size_t call = out.size();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/runtime/guard_hit.h"
 
+#include "guard/runtime/hook.h"
 #include "guard/runtime/loaded_plan.h"
 #include "guard/runtime/loop_turn.h"
 #include "guard/runtime/near_code.h"
@@ -16,11 +17,7 @@ namespace culprit::guard::runtime {
 namespace {
 
 // Reading the counter is most of what a hit costs, so it is read at some hits only.
-#if defined(__aarch64__)
-constexpr uint64_t kClockMask = 3;
-#else
-constexpr uint64_t kClockMask = 7;
-#endif
+constexpr uint64_t kClockMask = kHitsToACall - 1;
 
 // The unit may be too slow, or the hits are to be charged.
 [[gnu::always_inline]] inline bool IsDue(const wire::UnitSlot& slot, uint64_t hits) {

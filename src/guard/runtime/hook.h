@@ -51,11 +51,8 @@ struct InlineContext {
   uint64_t cut = 0;             // not 0: given to Hook::cut, which does all
 };
 inline constexpr uint32_t kMaxInlineContexts = 12;
-#if defined(__aarch64__)
-inline constexpr bool kTrampolinesMark = true;  // Hook::contexts
-#else
-inline constexpr bool kTrampolinesMark = false;
-#endif
+// Of the hits that are counted one in so many calls the function, which then reads the clock.
+inline constexpr uint32_t kHitsToACall = 4;
 
 struct Hook {
   HookKind kind = HookKind::kNothing;
@@ -65,9 +62,8 @@ struct Hook {
   uint32_t bit = 0;              // kOneContext
   uint64_t* original = nullptr;  // kDetour: receives the address of the callable original
   // kGuard: all contexts of the function, if they are so simple that the trampoline
-  // may look for them itself. The first hit of one in a unit only sets its bit; of the
-  // others it counts three of four and calls the function at the fourth, which counts
-  // it. arm64; ignored by x86-64.
+  // may look for them itself. The first hit of one in a unit only sets its bit; the others it
+  // counts, but for each of kHitsToACall at which it calls the function, which counts it.
   const InlineContext* contexts = nullptr;
   uint32_t context_count = 0;
   uint64_t cut = 0;      // address of a CutFunction

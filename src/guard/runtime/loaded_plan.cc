@@ -70,7 +70,7 @@ bool MakeGuards(LoadedPlan& plan, std::span<const KnownModule* const> modules) {
     guard.flags = function.flags;
     guard.entry = BiasedAddress(modules, function.module, function.offset);
     guard.function = static_cast<uint32_t>(i);
-    if (!kTrampolinesMark || !IsInline(guard)) continue;
+    if (!IsInline(guard)) continue;
     for (uint32_t k = 0; k < guard.count; ++k) {
       if (guard.rules[k].flags != 0) continue;
       plan.uncounted[guard.rules[k].bit / 64] |= uint64_t{1} << guard.rules[k].bit % 64;

@@ -184,6 +184,15 @@ const TestEntry& EntryNamed(const std::string& name) {
   return TestEntries()[0];
 }
 
+// What "stack_in" found on its stack (arm64: what the caller laid there).
+uint64_t CallerOf(const RegisterState& state) {
+#if defined(__aarch64__)
+  return state.general[1];
+#else
+  return state.general[3];
+#endif
+}
+
 // Of the calls of ExpectSameRegisters, by its slot.
 constexpr int32_t kDepthOfCalls = 640;
 
@@ -312,12 +321,7 @@ TEST(Patcher, HooksAreToldStackPointerReturnAddressAndArgument) {
   EXPECT_EQ(g_argument, 0xfedcba9876543210u);
   EXPECT_EQ(g_sp, state.general[0]);
   EXPECT_EQ(g_slot, &slot);
-  // What the entry itself found on its stack (arm64: what the caller laid there).
-#if defined(__aarch64__)
-  EXPECT_EQ(g_return_address, state.general[1]);
-#else
-  EXPECT_EQ(g_return_address, state.general[3]);
-#endif
+  EXPECT_EQ(g_return_address, CallerOf(state));
   t_slot = nullptr;
   const uint64_t address = entry.begin;
   EXPECT_EQ(patcher.Remove({&address, 1}), 1u);
@@ -347,11 +351,7 @@ TEST_P(PatcherReturnAddress, IsPlainBehindASigningEntry) {
   ASSERT_EQ(patcher.Install(requests, true), 2u);
   CallWithRegisters(EntryNamed("stack_in").begin, &state);
   const uint64_t plain = g_return_address, sp = g_sp;
-#if defined(__aarch64__)
-  EXPECT_EQ(plain, state.general[1]);
-#else
-  EXPECT_EQ(plain, state.general[3]);
-#endif
+  EXPECT_EQ(plain, CallerOf(state));
   CallWithRegisters(EntryNamed(name).begin, &state);
   EXPECT_EQ(g_return_address, plain);
   EXPECT_EQ(g_sp, sp);
@@ -365,7 +365,6 @@ INSTANTIATE_TEST_SUITE_P(Hooks, PatcherReturnAddress,
                            return kind.param == HookKind::kGuard ? "Guard" : "Training";
                          });
 
-#if defined(__aarch64__)
 // As the runtime's: counts the hit.
 HOOK_FUNCTION void CountHit(void* slot, uint64_t, uint64_t, const void*) {
   ++static_cast<wire::UnitSlot*>(slot)->hits;
@@ -399,7 +398,7 @@ TEST(Patcher, OfSeveralContextsTheFirstThatFitsIsTaken) {
   RegisterState state{};
   CallWithRegisters(entry.begin, &state);
   const uint64_t sp = state.general[0] & ~uint64_t{15};
-  const uint64_t caller = state.general[1];
+  const uint64_t caller = CallerOf(state);
   std::mt19937 random(5);
   uint32_t marked = 0, cut = 0, missed = 0;
   for (int round = 0; round < 3000; ++round) {
@@ -452,13 +451,13 @@ TEST(Patcher, OfSeveralContextsTheFirstThatFitsIsTaken) {
   EXPECT_GT(missed, 300u);
 }
 
-TEST(Patcher, TheFirstHitOfAnInlineContextIsOnlyMarkedAndOfTheOthersEveryFourthCalls) {
+TEST(Patcher, TheFirstHitOfAnInlineContextIsOnlyMarkedAndOfTheOthersOneInSoManyCalls) {
   Patcher& patcher = ThePatcher();
   const TestEntry& entry = EntryNamed("stack_in");
   RegisterState state{};
   CallWithRegisters(entry.begin, &state);
   const uint64_t sp = state.general[0] & ~uint64_t{15};
-  const uint64_t caller = state.general[1];
+  const uint64_t caller = CallerOf(state);
   const InlineContext contexts[] = {
       {4096, 3, 0}, {70000, 64, 0}, {32, 511, caller + 4}, {32, 7, caller}};
   PatchRequest request{StartOf(entry), GuardHook(1)};
@@ -467,22 +466,22 @@ TEST(Patcher, TheFirstHitOfAnInlineContextIsOnlyMarkedAndOfTheOthersEveryFourthC
   request.hook.context_count = 4;
   ASSERT_EQ(patcher.Install({&request, 1}, true), 1u);
   g_hits = 0;
+  constexpr uint32_t kCalls = 2 * kHitsToACall;
   for (const auto& [depth, bit] : {std::pair{4096, 3}, {70000, 64}, {32, 7}, {48, -1}}) {
     wire::UnitSlot slot{};
     t_slot = &slot;
     slot.base_sp = sp + static_cast<uint64_t>(depth);
-    for (int i = 0; i < 8; ++i) CallWithRegisters(entry.begin, &state);
-    EXPECT_EQ(slot.hits, bit >= 0 ? 7u : 8u);
+    for (uint32_t i = 0; i < kCalls; ++i) CallWithRegisters(entry.begin, &state);
+    EXPECT_EQ(slot.hits, bit >= 0 ? kCalls - 1 : kCalls);
     for (int word = 0; word < static_cast<int>(wire::kContextWords); ++word) {
       const uint64_t expected = bit >= 0 && bit / 64 == word ? uint64_t{1} << bit % 64 : 0;
       EXPECT_EQ(slot.contexts[word], expected) << "depth " << depth << " word " << word;
     }
   }
-  EXPECT_EQ(g_hits, 3u * 1 + 2) << "the fourth that is counted is the function's";
+  EXPECT_EQ(g_hits, 3u * 1 + 2) << "one in so many that are counted is the function's";
   t_slot = nullptr;
   patcher.RemoveAll();
 }
-#endif
 
 TEST(Patcher, OneContextSetsItsBitAtItsDepthOnly) {
   Patcher& patcher = ThePatcher();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "guard/runtime/x86_emit.h"
+#include "guard/runtime/x86_guard_code.h"
 #include "guard/runtime/x86_instruction.h"
 
 namespace culprit::guard::runtime::x86 {
@@ -90,79 +92,14 @@ PatchOutcome MoveWindow(const EntrySite& site, EntryPatch& patch, CodeBuffer& ou
   return PatchOutcome::kPatched;
 }
 
-void EmitConstant(uint8_t rex, uint8_t opcode, uint64_t value, CodeBuffer& out) {
-  out.All(rex, opcode);  // movabs
-  out.Long(value);
-}
-
-void EmitSaveFlags(CodeBuffer& out) { out.All(0x9f, 0x0f, 0x90, 0xc0); }  // lahf; seto al
-// add al, 127 sets the overflow flag if al was 1; sahf brings back the others.
-void EmitRestoreFlags(CodeBuffer& out) { out.All(0x04, 0x7f, 0x9e); }
-
-// rax rdx rsi rdi r8 r9 r10 r11, flags, and eight bytes for the alignment: 80
-// bytes on top of rcx, which the caller of this pushed.
-constexpr uint8_t kSavedBytes = 88;
-void EmitSave(CodeBuffer& out) {
-  out.All(0x50, 0x52, 0x56, 0x57, 0x41, 0x50, 0x41, 0x51, 0x41, 0x52, 0x41, 0x53);
-  EmitSaveFlags(out);
-  out.All(0x50, 0x48, 0x8d, 0x64, 0x24, 0xf8);  // push rax; lea rsp, [rsp - 8]
-}
-void EmitRestore(CodeBuffer& out) {
-  out.All(0x48, 0x8d, 0x64, 0x24, 0x08, 0x58);  // lea rsp, [rsp + 8]; pop rax
-  EmitRestoreFlags(out);
-  out.All(0x41, 0x5b, 0x41, 0x5a, 0x41, 0x59, 0x41, 0x58, 0x5f, 0x5e, 0x5a, 0x58);
-}
-constexpr uint8_t kPushRcx = 0x51, kPopRcx = 0x59;
-
-void EmitCall(uint64_t function, CodeBuffer& out) {
-  EmitConstant(0x48, 0xb8, function, out);  // mov rax, function
-  out.All(0xff, 0xd0);                      // call rax
-}
-
 void EmitTraining(const Hook& hook, CodeBuffer& out) {
   out.Byte(kPushRcx);
   EmitSave(out);
-  out.All(0x48, 0x8d, 0x74, 0x24, kSavedBytes);  // lea rsi, [rsp + 88]
-  out.All(0x48, 0x8b, 0x54, 0x24, kSavedBytes);  // mov rdx, [rsp + 88]
+  EmitEntry(out);
   EmitConstant(0x48, 0xbf, hook.argument, out);  // mov rdi, id
   EmitCall(hook.function, out);
   EmitRestore(out);
   out.Byte(kPopRcx);
-}
-
-// push rcx; rcx = the thread's slot.
-bool EmitSlot(int64_t offset, CodeBuffer& out) {
-  if (offset != static_cast<int32_t>(offset)) return false;
-  out.All(kPushRcx, 0x64, 0x48, 0x8b, 0x0c, 0x25);  // mov rcx, fs:[offset]
-  out.Word(static_cast<uint32_t>(offset));
-  return true;
-}
-// Then jrcxz, which changes no flags. Returns where its distance stands, to be filled in
-// by Land.
-size_t EmitSlotTest(CodeBuffer& out) {
-  out.All(0xe3, 0);
-  return out.size() - 1;
-}
-bool Land(size_t skip, CodeBuffer& out) {
-  const size_t distance = out.size() - skip - 1;
-  const auto byte = static_cast<uint8_t>(distance);
-  out.Overwrite(skip, &byte, 1);
-  return distance < 128;
-}
-
-bool EmitGuard(const Hook& hook, const SlotLayout& layout, CodeBuffer& out) {
-  if (!EmitSlot(layout.slot_offset, out)) return false;
-  const size_t skip = hook.outside ? 0 : EmitSlotTest(out);
-  EmitSave(out);
-  out.All(0x48, 0x89, 0xcf);                     // mov rdi, rcx
-  out.All(0x48, 0x8d, 0x74, 0x24, kSavedBytes);  // lea rsi, [rsp + 88]
-  out.All(0x48, 0x8b, 0x54, 0x24, kSavedBytes);  // mov rdx, [rsp + 88]
-  EmitConstant(0x48, 0xb9, hook.argument, out);  // mov rcx, record
-  EmitCall(hook.function, out);
-  EmitRestore(out);
-  const bool near = hook.outside || Land(skip, out);
-  out.Byte(kPopRcx);
-  return near;
 }
 
 // not and lea change no flags: rcx = (entry sp - 8) - base_sp + depth, 0 in the
@@ -175,7 +112,7 @@ bool EmitOneContext(const Hook& hook, const SlotLayout& layout, CodeBuffer& out)
       layout.base_sp_offset > INT32_MAX || !EmitSlot(layout.slot_offset, out)) {
     return false;
   }
-  const size_t no_slot = EmitSlotTest(out);
+  const size_t no_slot = EmitIfZero(out);
   out.All(0x52, 0x48, 0x89, 0xca, 0x48, 0x8b, 0x8a);  // push rdx; mov rdx, rcx; mov rcx, [rdx + ]
   out.Word(layout.base_sp_offset);
   out.All(0x48, 0xf7, 0xd1, 0x48, 0x8d, 0x8c, 0x0c);  // not rcx; lea rcx, [rsp + rcx + ]
@@ -204,13 +141,14 @@ void EmitDetour(const Hook& hook, CodeBuffer& out, EntryPatch& patch) {
   out.All(0xf3, 0x0f, 0x1e, 0xfa);  // endbr64
 }
 
+// All but a guard's part, which is a GuardCode.
 bool EmitHook(const Hook& hook, const SlotLayout& layout, CodeBuffer& out, EntryPatch& patch) {
   switch (hook.kind) {
     case HookKind::kTraining:
       EmitTraining(hook, out);
       return true;
     case HookKind::kGuard:
-      return EmitGuard(hook, layout, out);
+      return false;
     case HookKind::kOneContext:
       return EmitOneContext(hook, layout, out);
     case HookKind::kDetour:
@@ -220,6 +158,11 @@ bool EmitHook(const Hook& hook, const SlotLayout& layout, CodeBuffer& out, Entry
       return true;
   }
   return false;
+}
+
+// Trampolines of guards and calls are seldom in the near caches when they are needed.
+void BeginLine(CodeBuffer& out) {
+  while (out.here() % 64 != 0 && !out.full()) out.Byte(0x90);  // nop
 }
 
 }  // namespace
@@ -236,14 +179,23 @@ EntryPatch WriteTrampoline(const EntrySite& site, const Hook& hook, const SlotLa
 
   const uint64_t at = site.entry + patch.offset;
   if (at / 64 != (at + kJumpBytes - 1) / 64) return Refused(PatchOutcome::kStraddles);
-  const auto distance = static_cast<int64_t>(out.here() - (site.entry + patch.offset + kJumpBytes));
+  // In training every function has one: there room counts more.
+  const bool guards = hook.kind == HookKind::kGuard;
+  if (guards || hook.kind == HookKind::kDetour) BeginLine(out);
+  const uint64_t begin = out.here();
+  GuardCode guard(hook, layout);
+  if (!(guards ? guard.EmitFront(out) : EmitHook(hook, layout, out, patch))) {
+    return Refused(PatchOutcome::kUnrelocatable);
+  }
+  const auto distance = static_cast<int64_t>((guards ? guard.enter() : begin) - (at + kJumpBytes));
   if (distance != static_cast<int32_t>(distance)) return Refused(PatchOutcome::kFar);
   const auto relative = static_cast<int32_t>(distance);
   patch.jump[0] = 0xe9;
   std::memcpy(patch.jump + 1, &relative, sizeof(relative));
-  if (!EmitHook(hook, layout, out, patch)) return Refused(PatchOutcome::kUnrelocatable);
+  const size_t end = out.size();
   const PatchOutcome moved = MoveWindow(site, patch, out);
   if (moved != PatchOutcome::kPatched) return Refused(moved);
+  if (guards) guard.EmitBehind(end, out);
   return out.full() ? Refused(PatchOutcome::kNoMemory) : patch;
 }
 

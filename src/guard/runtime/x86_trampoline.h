@@ -4,7 +4,8 @@
 // first instruction, or from the one behind endbr64; a function too short for
 // that may use the padding behind it. Everything is preserved, flags included
 // (lahf and seto where something changes them). Works with a shadow stack except
-// where a call was displaced. 10 to 160 bytes.
+// where a call was displaced. 10 to 160 bytes, a guard's up to kMaxTrampolineBytes; guards and
+// detours begin with a line of the cache.
 #pragma once
 
 #include "guard/runtime/code_buffer.h"
