@@ -225,5 +225,28 @@ TEST(EventLoops, OneWaitCallHeadsTheLoopsOfAllWhoHoldIt) {
   EXPECT_EQ(loops.size(), 2U);
 }
 
+// A worker that is woken finds the queue empty, because another one was quicker, and waits again.
+TEST(EventLoops, AWaitInVainIsNoLoopOfItsOwn) {
+  const TestFolder folder;
+  SimulatedProcess process(7);
+  for (uint32_t n = 0; n < 2; ++n) {
+    SimulatedThread worker(process, 7 + n, 0x7f00'0000'0000 + n * 0x100'0000);
+    worker.Call("worker_main", 64, [&] {
+      for (int i = 0; i < 60; ++i) {
+        worker.Call("pop_job", 48, [&] {
+          worker.Wait(wire::WaitCall::kCondition, 1, 1, kPool);
+          if (i % 2 == 0) worker.Wait(wire::WaitCall::kCondition, 1, 1, kPool);
+        });
+        worker.Call("job", 48, [&] { worker.Wake(wire::WakeCall::kConditionSignal, kPool); });
+      }
+    });
+    worker.Write(folder);
+  }
+  process.Write(folder);
+  const auto loops = LoopsByHolder(folder, process);
+  ASSERT_EQ(loops.size(), 1U);
+  ASSERT_TRUE(loops.contains("worker_main"));
+}
+
 }  // namespace
 }  // namespace culprit::guard

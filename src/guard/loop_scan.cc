@@ -160,6 +160,8 @@ class LoopScan::Thread {
         for (size_t i = at; i < keys_.size(); ++i) {
           CountInside(keys_[i], key.frames[holder].sp16, loop);
         }
+        // Who waits in vain goes round where it waits, and on to the next job further out.
+        if (!ReceivesFromOutside(key.call)) CountInside(key, key.frames[holder].sp16, loop);
       }
       LoopEvidence* evidence = AddEvidence(key, holder, loop);
       for (size_t i = at; evidence != nullptr && i < keys_.size(); ++i) {
