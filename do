@@ -33,10 +33,11 @@ fail() {
 
 # Prints the packages of the given purposes that are not installed.
 missing_packages() {
-  local purpose want package _
+  local purpose want package _ machine
+  machine=$(dpkg --print-architecture)
   while read -r purpose package _; do
     for want in "$@"; do
-      if [[ $purpose == "$want" ]]; then
+      if [[ $purpose == "$want" || $purpose == "$want@$machine" ]]; then
         dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
       fi
     done

@@ -197,7 +197,7 @@ bool BlockDecoder::State::Assemble(std::span<Event* const> to) {
     OwnerState expected(info.min_time_ns);
     hand_overs.BeginOwner();
     for (uint32_t n = 0; n < owner.events; ++n, ++event) {
-      const auto kind = static_cast<size_t>(*kind_byte++);
+      const auto kind = size_t{static_cast<uint8_t>(*kind_byte++)};
       const auto& field = columns_of[kind];
       const uint32_t i = index[kind]++;
       event->kind = static_cast<EventKind>(kind);
