@@ -200,17 +200,22 @@ class Zydis {
 // A text without its first word.
 std::string Operands(const std::string& text) { return text.substr(text.find(' ') + 1); }
 
-// push of the return address in two parts, then a jump to where the call went.
+// A call over a byte, whose return address is exchanged, then a jump to where the call went.
 std::string CheckCall(const Zydis& zydis, const std::string& call, uint64_t next,
                       std::span<const uint8_t> code, uint64_t at, size_t& used) {
   size_t length = 0;
-  uint32_t low = 0, high = 0;
-  if (code.size() < 15 || code[0] != 0x68 || WordAt(code, 5) != 0x042444c7) return "no push";
-  low = WordAt(code, 1);
-  high = WordAt(code, 9);
-  if ((uint64_t{high} << 32 | low) != next) return "another return address";
-  const std::string jump = zydis.Text(code.subspan(13), at + 13, length);
-  used = 13 + length;
+  constexpr size_t kPushBytes = 23;
+  if (code.size() < kPushBytes + 2) return "no push";
+  const uint8_t begin[] = {0xe8, 1, 0, 0, 0, 0xcc, 0x50, 0x48, 0xb8};
+  const uint8_t end[] = {0x48, 0x89, 0x44, 0x24, 8, 0x58};
+  if (!std::equal(std::begin(begin), std::end(begin), code.begin()) ||
+      !std::equal(std::begin(end), std::end(end), code.begin() + 17)) {
+    return "no push";
+  }
+  const uint64_t low = WordAt(code, 9), high = WordAt(code, 13);
+  if ((high << 32 | low) != next) return "another return address";
+  const std::string jump = zydis.Text(code.subspan(kPushBytes), at + kPushBytes, length);
+  used = kPushBytes + length;
   return jump.rfind("jmp", 0) == 0 && Operands(jump) == Operands(call) ? "" : call + " | " + jump;
 }
 

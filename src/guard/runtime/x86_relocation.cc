@@ -15,12 +15,15 @@ PatchOutcome EmitRelative(uint64_t target, CodeBuffer& out) {
   return PatchOutcome::kPatched;
 }
 
-// push of a 64-bit constant: push takes 32 bits only, sign-extended.
-void EmitPushConstant(uint64_t value, CodeBuffer& out) {
-  out.Byte(0x68);
-  out.Word(static_cast<uint32_t>(value));
-  out.All(0xc7, 0x44, 0x24, 0x04);  // mov dword [rsp + 4], imm32
-  out.Word(static_cast<uint32_t>(value >> 32));
+// A processor keeps return addresses to predict returns by, and a plain push would leave it one
+// short: this return would be predicted wrongly, and with it all those of the callers. So the
+// push is a call, of what follows, whose return address is exchanged in one piece. (A call of the
+// very next instruction is known for what it is, and not kept.)
+void EmitPushReturn(uint64_t value, CodeBuffer& out) {
+  out.All(0xe8, 1, 0, 0, 0, 0xcc);  // call over an int3
+  out.All(0x50, 0x48, 0xb8);        // push rax; mov rax, value
+  out.Long(value);
+  out.All(0x48, 0x89, 0x44, 0x24, 0x08, 0x58);  // mov [rsp + 8], rax; pop rax
 }
 
 PatchOutcome CopyRipRelative(const Instruction& instruction, std::span<const uint8_t> bytes,
@@ -46,7 +49,7 @@ PatchOutcome MoveIndirectCall(const Instruction& instruction, std::span<const ui
   if ((instruction.modrm >> 3 & 7) != 2 || (!plain_register && !instruction.rip_relative)) {
     return PatchOutcome::kUnrelocatable;  // far calls; operands that the push would move
   }
-  EmitPushConstant(at + instruction.length, out);
+  EmitPushReturn(at + instruction.length, out);
   uint8_t jump[15];
   std::memcpy(jump, bytes.data(), instruction.length);
   jump[instruction.modrm_offset] = static_cast<uint8_t>((instruction.modrm & 0xc7) | 4 << 3);
@@ -68,7 +71,7 @@ PatchOutcome Relocate(std::span<const uint8_t> bytes, uint64_t at, CodeBuffer& o
     case Flow::kTransaction:
       return PatchOutcome::kUnrelocatable;
     case Flow::kCall:
-      EmitPushConstant(at + instruction.length, out);
+      EmitPushReturn(at + instruction.length, out);
       out.Byte(kJumpRel32);
       return EmitRelative(target, out);
     case Flow::kJump:
