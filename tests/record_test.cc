@@ -53,13 +53,15 @@ int WaitFor(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Its socket says that it has begun.
+// Its socket says that it has begun. One that never does is ended.
 bool WaitUntilItRecords(pid_t pid) {
   const std::string socket = "/run/culprit/record-" + std::to_string(pid) + ".sock";
   for (int i = 0; i < 3000; ++i) {
     if (access(socket.c_str(), F_OK) == 0) return true;
     usleep(20'000);
   }
+  kill(pid, SIGKILL);
+  WaitFor(pid);
   return false;
 }
 
