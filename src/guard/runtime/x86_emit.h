@@ -58,6 +58,20 @@ inline bool EmitSlot(int64_t offset, CodeBuffer& out) {
   return true;
 }
 
+// Behind EmitSlot: rdx, pushed as well, is the slot, and rcx is 0 where the entry is at the depth:
+// (entry sp - 8) - base_sp + depth, since a call leaves the stack pointer 8 bytes above a multiple
+// of 16. not gives -base_sp - 1; it and lea change no flags.
+inline bool EmitDepth(int32_t depth, uint32_t base_sp_offset, CodeBuffer& out) {
+  constexpr int64_t kPushed = 16;  // rcx, rdx
+  const int64_t constant = int64_t{depth} + kPushed - 8 + 1;
+  if (!IsOffset(constant) || !IsOffset(base_sp_offset)) return false;
+  out.All(kPushRdx, 0x48, 0x89, 0xca, 0x48, 0x8b, 0x8a);  // mov rdx, rcx; mov rcx, [rdx + ]
+  out.Word(base_sp_offset);
+  out.All(0x48, 0xf7, 0xd1, 0x48, 0x8d, 0x8c, 0x0c);  // not rcx; lea rcx, [rsp + rcx + ]
+  out.Word(static_cast<uint32_t>(constant));
+  return true;
+}
+
 // jrcxz, which changes no flags. Returns where its distance stands, to be filled in by Land.
 inline size_t EmitIfZero(CodeBuffer& out) {
   out.All(0xe3, 0);
@@ -81,7 +95,7 @@ inline size_t EmitJumpIfNotZero(CodeBuffer& out) {
   out.Word(0);
   return out.size() - 4;
 }
-inline size_t EmitJumpIfEqual(CodeBuffer& out) {
+inline size_t EmitJumpIfZero(CodeBuffer& out) {
   out.All(0x0f, 0x84);
   out.Word(0);
   return out.size() - 4;

@@ -37,8 +37,7 @@ void EmitSlotAgain(CodeBuffer& out) { out.All(0x48, 0x89, 0xd1, kPopRdx); }  // 
 
 bool GuardCode::AllFitInline() const {
   if (hook_.context_count == 0 || hook_.context_count > kMaxInlineContexts ||
-      layout_.hits_offset == 0 || layout_.hits_offset > INT32_MAX ||
-      layout_.base_sp_offset > INT32_MAX) {
+      layout_.hits_offset == 0 || layout_.hits_offset > INT32_MAX) {
     return false;
   }
   for (uint32_t i = 0; i < hook_.context_count; ++i) {
@@ -57,23 +56,24 @@ bool GuardCode::EmitFront(CodeBuffer& out) {
 }
 
 // rcx is pushed, and is the slot.
-void GuardCode::EmitGuardCall(CodeBuffer& out) const {
+void GuardCode::EmitArguments(CodeBuffer& out) const {
   EmitSave(out);
   out.All(0x48, 0x89, 0xcf);  // mov rdi, rcx
   EmitEntry(out);
   EmitConstant(0x48, 0xb9, hook_.argument, out);  // mov rcx, record
+}
+
+void GuardCode::EmitGuardCall(CodeBuffer& out) const {
+  EmitArguments(out);
   EmitCall(hook_.function, out);
   EmitRestore(out);
 }
 
-// The same; what the function needs besides is said by constants.
+// What the function needs besides is said by constants.
 void GuardCode::EmitCut(uint64_t cut, CodeBuffer& out) const {
-  EmitSave(out);
-  out.All(0x48, 0x89, 0xcf);  // mov rdi, rcx
-  EmitEntry(out);
-  EmitConstant(0x48, 0xb9, hook_.argument, out);  // mov rcx, record
-  EmitConstant(0x49, 0xb8, cut, out);             // mov r8, cut
-  out.All(0x64, 0x4c, 0x8b, 0x0c, 0x25);          // mov r9, fs:[offset]
+  EmitArguments(out);
+  EmitConstant(0x49, 0xb8, cut, out);     // mov r8, cut
+  out.All(0x64, 0x4c, 0x8b, 0x0c, 0x25);  // mov r9, fs:[offset]
   out.Word(static_cast<uint32_t>(layout_.thread_offset));
   EmitCall(hook_.cut, out);
   EmitRestore(out);
@@ -142,12 +142,7 @@ bool GuardCode::EmitInline(CodeBuffer& out) {
   const size_t test = EmitIfZero(out);
   const auto back = static_cast<uint8_t>(no_slot - (test + 1));
   out.Overwrite(test, &back, 1);
-  out.All(kPushRdx, 0x48, 0x89, 0xca);  // push rdx; mov rdx, rcx
-  EmitMember(kLoad, layout_.base_sp_offset, out);
-  // rcx = (entry sp - 8) - base_sp + depth: not gives -base_sp - 1. A call leaves the stack
-  // pointer 8 bytes above a multiple of 16, and two registers lie below it.
-  out.All(0x48, 0xf7, 0xd1, 0x48, 0x8d, 0x8c, 0x0c);  // not rcx; lea rcx, [rsp + rcx + ]
-  out.Word(static_cast<uint32_t>(hook_.contexts[0].depth + 16 - 8 + 1));
+  if (!EmitDepth(hook_.contexts[0].depth, layout_.base_sp_offset, out)) return false;
   size_t fits[kMaxInlineContexts], next[kMaxInlineContexts];
   for (uint32_t i = 0; i < hook_.context_count; ++i) {
     if (i != 0) {
@@ -184,7 +179,7 @@ void GuardCode::EmitCounting(size_t end, CodeBuffer& out) {
   EmitMember(kLoad, layout_.hits_offset, out);
   out.All(0x48, 0xff, 0xc1);                       // inc rcx
   out.All(0xf6, 0xc1, uint8_t{kHitsToACall - 1});  // test cl, imm8
-  const size_t due = EmitJumpIfEqual(out);
+  const size_t due = EmitJumpIfZero(out);
   EmitMember(kStore, layout_.hits_offset, out);
   EmitRestoreAll(out);
   EmitJumpTo(end, out);

@@ -35,6 +35,7 @@ class GuardCode {
   bool EmitInline(CodeBuffer& out);
   void EmitContext(uint32_t i, size_t next, CodeBuffer& out);
   void EmitMark(uint32_t bit, CodeBuffer& out);
+  void EmitArguments(CodeBuffer& out) const;
   void EmitGuardCall(CodeBuffer& out) const;
   void EmitCut(uint64_t cut, CodeBuffer& out) const;
   void EmitCounting(size_t end, CodeBuffer& out);

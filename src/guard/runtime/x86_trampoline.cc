@@ -102,21 +102,11 @@ void EmitTraining(const Hook& hook, CodeBuffer& out) {
   out.Byte(kPopRcx);
 }
 
-// not and lea change no flags: rcx = (entry sp - 8) - base_sp + depth, 0 in the
-// context. A call leaves the stack pointer 8 bytes above a multiple of 16.
 bool EmitOneContext(const Hook& hook, const SlotLayout& layout, CodeBuffer& out) {
-  constexpr int64_t kPushed = 16;  // rcx, rdx
-  const int64_t constant = int64_t{hook.depth} + kPushed - 8 + 1;
   const uint64_t byte_offset = uint64_t{layout.contexts_offset} + hook.bit / 8;
-  if (constant != static_cast<int32_t>(constant) || byte_offset > INT32_MAX ||
-      layout.base_sp_offset > INT32_MAX || !EmitSlot(layout.slot_offset, out)) {
-    return false;
-  }
+  if (byte_offset > INT32_MAX || !EmitSlot(layout.slot_offset, out)) return false;
   const size_t no_slot = EmitIfZero(out);
-  out.All(0x52, 0x48, 0x89, 0xca, 0x48, 0x8b, 0x8a);  // push rdx; mov rdx, rcx; mov rcx, [rdx + ]
-  out.Word(layout.base_sp_offset);
-  out.All(0x48, 0xf7, 0xd1, 0x48, 0x8d, 0x8c, 0x0c);  // not rcx; lea rcx, [rsp + rcx + ]
-  out.Word(static_cast<uint32_t>(constant));
+  if (!EmitDepth(hook.depth, layout.base_sp_offset, out)) return false;
   out.All(0xe3, 0x02, 0xeb, 0);  // jrcxz over the next; jmp to the end
   const size_t elsewhere = out.size() - 1;
   out.Byte(0x50);  // push rax
