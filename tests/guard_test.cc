@@ -203,6 +203,60 @@ TEST(GuardTest, AttachesToARunningServerAndLeavesIt) {
   EXPECT_TRUE(client.Ask('B')) << "and goes on after it";
 }
 
+// Which may then neither open what it wrote as root nor look at itself in /proc; and on x86-64
+// code cannot be patched while threads run, unless they are held or it has been patched before.
+TEST(GuardTest, KnowsAServerWithThreadsThatLeftItsUser) {
+  SKIP_WITHOUT_RUNTIME();
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const TestFolder folder;
+  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
+  const std::string socket = folder / "socket";
+  const std::string profile = folder / "a.cguard";
+  const std::string server = GuardServer() + " threads " + socket + " 65534";
+  const std::string binary = CULPRIT_BINARY;
+  {
+    Background culprit(
+        binary + " guard train --for 8s --trace-for 2s -o " + profile + " -- " + server,
+        folder / "out", folder / "err");
+    Load load(socket);
+    ASSERT_EQ(culprit.Wait(120), 0) << FileText(folder / "out") << FileText(folder / "err");
+    load.Stop();
+    EXPECT_GT(load.requests(), 4000u);
+  }
+  EXPECT_EQ(FileText(folder / "err").find("were lost"), std::string::npos)
+      << FileText(folder / "err");
+  const json learned = json::parse(RunShell(binary + " guard show --json " + profile).text);
+  uint64_t samples = 0;
+  for (const json& type : learned["types"]) {
+    samples += type["samples"].get<uint64_t>();
+    if (type["trained_units"] >= 500) {
+      EXPECT_GE(type["samples"], 500) << type;
+    }
+  }
+  EXPECT_GT(samples, 3000u);
+
+  Background running(server, folder / "o", folder / "e");
+  const Client client(socket);
+  ASSERT_TRUE(client.connected());
+  Load load(socket);
+  usleep(300'000);
+  Background culprit(binary + " guard attach " + profile + " " + std::to_string(running.pid()) +
+                         " --json --for 5s",
+                     folder / "out", folder / "err");
+  usleep(3'500'000);
+  // A thread's first unit begins behind a wait that began with guards.
+  EXPECT_TRUE(client.Ask('A'));
+  EXPECT_TRUE(client.Ask('C', 200));
+  EXPECT_EQ(culprit.Wait(60), 0) << FileText(folder / "err");
+  load.Stop();
+  const std::string notes = FileText(folder / "err");
+  EXPECT_NE(notes.find("functions patched"), std::string::npos) << notes;
+  EXPECT_EQ(notes.find("cannot be"), std::string::npos) << notes;
+  EXPECT_EQ(notes.find(" records\n"), std::string::npos) << notes;
+  EXPECT_NE(Planted(Lines(folder / "out"), "PlantedSleep", 150 * kMs), nullptr)
+      << FileText(folder / "out") << notes;
+}
+
 TEST(GuardTest, RefusesWhatItCannotGuardBeforeStartingIt) {
   const TestFolder folder;
   const std::string binary = CULPRIT_BINARY;

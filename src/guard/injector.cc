@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "guard/guarded_process.h"
 #include "guard/proc_file.h"
@@ -160,9 +161,14 @@ Result<HeldThread> HoldThread(int64_t pid, int64_t patience_ms) {
   return HeldThread{std::move(stop), running, pid};
 }
 
+struct HeldOthers {
+  std::vector<ThreadStop> stops;
+  std::vector<wire::HeldThread> places;
+};
+
 // The others, while code is written that they may be about to run.
-std::vector<ThreadStop> HoldOthers(int64_t pid, int64_t except) {
-  std::vector<ThreadStop> held;
+HeldOthers HoldOthers(int64_t pid, int64_t except) {
+  HeldOthers held;
   for (const int64_t tid : ThreadsOf(pid)) {
     if (tid == except) continue;
     const auto before = ReadSystemCallPlace(pid, tid);
@@ -175,10 +181,33 @@ std::vector<ThreadStop> HoldOthers(int64_t pid, int64_t except) {
               .SetRegisters(stop.value().Restarting(registers.value(), before.value()))
               .ok());
     }
-    held.push_back(std::move(stop).value());
+    if (registers.ok()) {
+      held.places.push_back({static_cast<uint64_t>(tid), ToCallFrame(registers.value()).pc});
+    }
+    held.stops.push_back(std::move(stop).value());
   }
   return held;
 }
+
+// In the session, for the runtime, as long as this object is there.
+class HeldThreadsFile {
+ public:
+  HeldThreadsFile(const std::string& session, int64_t pid, const HeldOthers& held)
+      : path_(session + "/held." + std::to_string(pid)) {
+    const std::string_view bytes(reinterpret_cast<const char*>(held.places.data()),
+                                 held.places.size() * sizeof(wire::HeldThread));
+    // Without it fewer functions can be patched.
+    if (!held.places.empty() && WriteWholeFile(path_, bytes, Overwrite::kAllow).ok()) {
+      chmod(path_.c_str(), 0644);
+    }
+  }
+  ~HeldThreadsFile() { unlink(path_.c_str()); }
+  HeldThreadsFile(const HeldThreadsFile&) = delete;
+  HeldThreadsFile& operator=(const HeldThreadsFile&) = delete;
+
+ private:
+  std::string path_;
+};
 
 Result<std::string> RemoteText(int64_t pid, uint64_t address) {
   char text[512] = {};
@@ -203,8 +232,9 @@ Result<InjectOutcome> StartInside(int64_t pid, RemoteCall& call, const RemoteLoa
   CULPRIT_ASSIGN(const ProcessImage image, ProcessImage::Read(pid));
   const uint64_t start = RemoteFunction(image, BaseName(runtime), "culprit_guard_start");
   if (start == 0) return Error{.message = "has no culprit_guard_start", .file = runtime};
-  std::vector<ThreadStop> others;
+  HeldOthers others;
   if (options.hold_all_threads) others = HoldOthers(pid, tid);
+  const HeldThreadsFile places(session, pid, others);
   CULPRIT_ASSIGN(const uint64_t result, call.Call(start, {folder}));
   return InjectOutcome{.tid = tid, .start_result = result & UINT32_MAX};
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -89,6 +90,25 @@ TEST(Learn, ALoopThatWaitsInsideItsCallsHasTheSamePathsWhenItTurnsWithoutWaiting
   }
   EXPECT_EQ(profile.quality.ambiguous_hits, 0U);
   EXPECT_EQ(profile.quality.right, profile.quality.units);
+}
+
+// A process that changed its user cannot write into its first tables any more.
+TEST(Learn, TablesThatAProcessWroteLaterAreTheRightOnes) {
+  const TestFolder folder;
+  SimulatedProcess process(100);
+  SimulatedThread thread(process, 100);
+  ServeAConnection(thread, 400);
+  process.Write(folder);
+  thread.Write(folder);
+  for (const char* file : {"/modules.100", "/functions.100"}) {
+    const std::string path = folder.path() + file;
+    std::filesystem::rename(path, path + wire::kLaterFile);
+  }
+  folder.Write("modules.100", "0 0 1000 abcdef /nowhere/bin/before\n");
+  folder.Write("functions.100", "");
+  const Profile profile = MustLearn(folder).profile;
+  ASSERT_EQ(profile.loops.size(), 1U);
+  EXPECT_EQ(NameOf(profile, process, profile.loops[0].holder), "connection");
 }
 
 TEST(Learn, FindsLoopLevelsAndTypesOfASimulatedServer) {

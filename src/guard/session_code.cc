@@ -29,14 +29,20 @@ bool ParseNumber(std::string_view text, int base, uint64_t& value) {
   return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
 }
 
+// As the process wrote it last.
+Result<std::string> ReadLatest(const std::string& path) {
+  auto later = ReadWholeFile(path + wire::kLaterFile);
+  return later.ok() ? later : ReadWholeFile(path);
+}
+
 }  // namespace
 
 void SessionCode::AddProcess(const std::string& session_folder, uint32_t pid,
                              Diagnostics& diagnostics) {
   Process& process = processes_[pid];
   const std::string suffix = "." + std::to_string(pid);
-  const auto text = ReadWholeFile(session_folder + "/modules" + suffix);
-  const auto bytes = ReadWholeFile(session_folder + "/functions" + suffix);
+  const auto text = ReadLatest(session_folder + "/modules" + suffix);
+  const auto bytes = ReadLatest(session_folder + "/functions" + suffix);
   // A parent that only forks and waits has no log of its own.
   wire::FunctionsHeader header = {};
   if (bytes.ok() && bytes.value().size() >= sizeof(header)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A server with three kinds of work and a planted fault in each, for the guards to
-// find: guard_server MODE SOCKET, MODE being
+// find: guard_server MODE SOCKET [USER], which goes on as that user (a number), MODE being
 //
 //   loop      one thread, an epoll loop over its clients
 //   workers   the loop hands requests to four threads by a condition variable
@@ -249,10 +249,12 @@ int Listen(const char* path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
   const std::string mode = argv[1];
   const int listening = Listen(argv[2]);
   if (listening < 0) return 1;
+  const auto user = static_cast<uid_t>(argc == 4 ? strtoul(argv[3], nullptr, 10) : getuid());
+  if (argc == 4 && setresuid(user, user, user) != 0) return 1;
   signal(SIGPIPE, SIG_IGN);
   if (mode == "fork") {
     pid_t children[2];

@@ -71,6 +71,11 @@ bool Contains(const MappedArray<uint64_t>& sorted, uint64_t entry) {
   return std::binary_search(sorted.begin(), sorted.end(), entry);
 }
 
+void ForgetTraining(Hooks& hooks) {
+  hooks.training_from = 0;
+  hooks.training_counts = {};
+}
+
 // Removes the hooks of the training and of guards, but for those in `kept`. A
 // detour may stand at an entry that training would have hooked: it stays.
 void RemoveEntryHooks(Hooks& hooks, const MappedArray<uint64_t>& kept) {
@@ -81,8 +86,22 @@ void RemoveEntryHooks(Hooks& hooks, const MappedArray<uint64_t>& kept) {
   for (const TrainedFunction& function : hooks.trained) add(function.start.entry);
   for (const uint64_t entry : hooks.guarded) add(entry);
   hooks.patcher.Remove(entries.span());
-  hooks.training_from = 0;
-  hooks.training_counts = {};
+  ForgetTraining(hooks);
+}
+
+// Hooks that do nothing in the place of the training's. False: no room for them.
+bool QuietTrainingHooks(Hooks& hooks) {
+  if (hooks.training_from == 0) return true;
+  MappedArray<PatchRequest> requests;
+  for (const TrainedFunction& function : hooks.trained) {
+    const uint64_t entry = function.start.entry;
+    if (!hooks.patcher.IsPatched(entry) || Contains(hooks.detoured, entry)) continue;
+    PatchRequest request;
+    request.function = function.start;
+    if (!requests.Append(request)) return false;
+  }
+  ForgetTraining(hooks);
+  return hooks.patcher.Install(requests.span()) == requests.size();
 }
 
 HookCounts CountOutcomes(std::span<const PatchRequest> requests) {
@@ -251,15 +270,19 @@ HookCounts InstallGuards(const LoadedPlan& plan) {
 
 void RemoveGuards(std::span<const uint64_t> entries) { TheHooks().patcher.Remove(entries); }
 
-void RemoveTraining() { RemoveEntryHooks(TheHooks(), {}); }
+void EndEntryHooks() {
+  Hooks& hooks = TheHooks();
+  hooks.patcher.Remove(hooks.guarded.span());
+  hooks.guarded.clear();
+  if (kHooksComeAtAnyTime || !QuietTrainingHooks(hooks)) RemoveEntryHooks(hooks, {});
+}
 
 void RemoveEverything() {
   Hooks& hooks = TheHooks();
   hooks.patcher.RemoveAll();
   hooks.detoured.clear();
   hooks.guarded.clear();
-  hooks.training_from = 0;
-  hooks.training_counts = {};
+  ForgetTraining(hooks);
 }
 
 bool WriteFunctions() {
@@ -267,10 +290,7 @@ bool WriteFunctions() {
   const auto pid = static_cast<uint32_t>(RawGetPid());
   const bool inherits = hooks.told_by != 0 && hooks.told_by != pid;
   HeldFile file;
-  if (!OpenSessionFile(FileName("functions.").Add(pid).text(), O_WRONLY | O_CREAT | O_TRUNC,
-                       file)) {
-    return false;
-  }
+  if (!OpenSessionFileAnew(FileName("functions.").Add(pid), file)) return false;
   wire::FunctionsHeader header = {wire::Magic("CGFUNC01"), wire::kWireVersion, 0, 0, 0};
   if (inherits) {
     header.inherits_pid = hooks.told_by;

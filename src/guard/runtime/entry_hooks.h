@@ -42,7 +42,9 @@ HookCounts InstallTraining(const LoadedPlan& plan);
 // The guards of the plan; the training's hooks and other guards are removed.
 HookCounts InstallGuards(const LoadedPlan& plan);
 void RemoveGuards(std::span<const uint64_t> entries);
-void RemoveTraining();
+// Neither training nor guards, until another plan. Where hooks cannot come while threads run,
+// those of the training are replaced by some that do nothing, for guards to replace.
+void EndEntryHooks();
 void RemoveEverything();
 
 // Writes functions.PID: whole, or in a child what its parent does not have.

@@ -40,7 +40,7 @@ enum class HookKind : uint32_t {
   kOneContext,  // the same test inline: slot->base_sp - (sp & ~15) == depth sets `bit` in
                 // slot->contexts (wire::UnitSlot); no call
   kDetour,      // `function` runs instead; *original calls the displaced function
-  kNothing,     // the way through the trampoline alone, to be measured
+  kNothing,     // the way through the trampoline alone: the place of a hook that may come
 };
 
 // A context that sets a bit and does no more, or one that cuts units.

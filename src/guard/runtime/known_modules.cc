@@ -128,9 +128,7 @@ bool WriteModules() {
   if (!text.good()) return false;
   HeldFile file;
   const auto pid = static_cast<uint64_t>(RawGetPid());
-  if (!OpenSessionFile(FileName("modules.").Add(pid).text(), O_WRONLY | O_CREAT | O_TRUNC, file)) {
-    return false;
-  }
+  if (!OpenSessionFileAnew(FileName("modules.").Add(pid), file)) return false;
   const long wrote = RawWrite(file.fd(), text.bytes().begin(), text.bytes().size());
   file.Close();
   return wrote == static_cast<long>(text.bytes().size());

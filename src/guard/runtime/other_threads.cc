@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "guard/runtime/raw_syscall.h"
+#include "guard/runtime/session_files.h"
+#include "guard/runtime/wire.h"
 
 namespace culprit::guard::runtime {
 namespace {
@@ -16,6 +18,7 @@ struct DirectoryRecord {
   uint8_t type;
 };
 constexpr size_t kNameOffset = 19;
+constexpr uint64_t kSystemCallBytes = 2;  // on x86-64, which alone asks
 
 uint32_t ThreadNumber(const char* text) {
   uint32_t number = 0;
@@ -61,6 +64,36 @@ bool ProgramCounter(int folder, const char* thread, uint64_t& counter) {
   return true;
 }
 
+// What culprit says of the threads that it holds.
+class HeldThreads {
+ public:
+  HeldThreads() {
+    const auto pid = static_cast<uint64_t>(RawGetPid());
+    threads_ = reinterpret_cast<const wire::HeldThread*>(
+        ReadWhole(FileName("held.").Add(pid).text(), kMostBytes, bytes_));
+  }
+  ~HeldThreads() {
+    if (threads_ != nullptr) RawUnmap(const_cast<wire::HeldThread*>(threads_), bytes_);
+  }
+  HeldThreads(const HeldThreads&) = delete;
+  HeldThreads& operator=(const HeldThreads&) = delete;
+
+  bool Find(uint32_t thread, uint64_t& counter) const {
+    if (threads_ == nullptr) return false;
+    const wire::HeldThread* end = threads_ + bytes_ / sizeof(wire::HeldThread);
+    const wire::HeldThread* at = std::find_if(
+        threads_, end, [thread](const wire::HeldThread& held) { return held.tid == thread; });
+    if (at == end) return false;
+    counter = at->program_counter;
+    return true;
+  }
+
+ private:
+  static constexpr size_t kMostBytes = 16 << 20;
+  const wire::HeldThread* threads_ = nullptr;
+  size_t bytes_ = 0;
+};
+
 }  // namespace
 
 bool OtherThreads::AnyWithin(uint64_t begin, uint64_t end) const {
@@ -73,6 +106,7 @@ OtherThreads LookAtOtherThreads() {
   const int folder = RawOpenAt(AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return threads;
   const auto self = static_cast<uint32_t>(RawGetTid());
+  const HeldThreads held;
   bool all_known = true, any = false;
   alignas(8) char block[2048];
   long bytes = 0;
@@ -87,8 +121,11 @@ OtherThreads LookAtOtherThreads() {
       if (thread == 0 || thread == self) continue;
       any = true;
       uint64_t counter = 0;
-      all_known = IsTraced(folder, name) && ProgramCounter(folder, name, counter) &&
-                  threads.program_counters.Append(counter);
+      // A thread in a system call may make it anew.
+      all_known = IsTraced(folder, name) &&
+                  (held.Find(thread, counter) || ProgramCounter(folder, name, counter)) &&
+                  threads.program_counters.Append(counter) &&
+                  threads.program_counters.Append(counter - kSystemCallBytes);
     }
   }
   RawClose(folder);

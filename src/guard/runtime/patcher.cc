@@ -19,10 +19,8 @@ namespace {
 
 #if defined(__aarch64__)
 namespace native = arm64;
-constexpr bool kOneInstruction = true;
 #else
 namespace native = x86;
-constexpr bool kOneInstruction = false;
 #endif
 
 constexpr uint32_t kHeadBytes = 48;  // a landing pad, five bytes, the longest instructions
@@ -186,7 +184,7 @@ PatchOutcome Patcher::Prepare(const PatchRequest& request, Batch& batch) {
   CodeBuffer code({memory, kMaxTrampolineBytes}, reinterpret_cast<uint64_t>(memory));
   const EntryPatch made = native::WriteTrampoline(site, request.hook, options_.layout, code);
   const uint64_t address = entry + made.offset;
-  const bool whole = kOneInstruction || made.one_instruction || replaces;
+  const bool whole = kHooksComeAtAnyTime || made.one_instruction || replaces;
   PatchOutcome outcome = made.outcome;
   if (outcome == PatchOutcome::kPatched && !whole &&
       (batch.threads_running() || batch.threads.AnyWithin(address, address + made.size))) {
@@ -242,7 +240,7 @@ void Patcher::DropRepeated(std::span<PatchRequest> requests, Batch& batch) {
 
 void Patcher::InstallPinned(std::span<PatchRequest> requests, bool alone, Batch& batch) {
   batch.modules = LoadedModules();
-  if (!kOneInstruction) {
+  if (!kHooksComeAtAnyTime) {
     if (alone) {
       batch.threads.state = OtherThreads::State::kNone;
     } else {
@@ -295,7 +293,7 @@ size_t Patcher::Install(std::span<PatchRequest> requests, bool alone) {
 // still is our jump is restored.
 void Patcher::RemovePinned(std::span<const uint64_t> entries, bool all, Batch& batch) {
   if (!ReadMappings(batch.mappings)) return;
-  if (!kOneInstruction) batch.threads = LookAtOtherThreads();
+  if (!kHooksComeAtAnyTime) batch.threads = LookAtOtherThreads();
   const size_t before = patches_.size();
   MappedArray<uint8_t> gone;
   for (size_t i = 0; i < before; ++i) {

@@ -39,6 +39,13 @@
 
 namespace culprit::guard::runtime {
 
+// Whether an entry that has no hook can get one while other threads run.
+#if defined(__aarch64__)
+inline constexpr bool kHooksComeAtAnyTime = true;
+#else
+inline constexpr bool kHooksComeAtAnyTime = false;
+#endif
+
 struct PatchRequest {
   FunctionStart function;  // size 0: unknown, then nothing is known of its jumps
   Hook hook;

@@ -91,7 +91,12 @@ bool PutGuardsInForce(const LoadedPlan& plan) {
     StopTraining();
   }
   g_near.plan.store(&plan);
-  const HookCounts counts = InstallGuards(plan);
+  HookCounts counts;
+  if (plan.mode == wire::Mode::kOff) {
+    EndEntryHooks();
+  } else {
+    counts = InstallGuards(plan);
+  }
   Count(plan, counts);
   return counts.writable;
 }
@@ -208,7 +213,7 @@ void DoWork() {
   if (plan != nullptr && HaveModulesChanged()) FollowModules(*plan);
   plan = g_near.plan.load();
   if (plan != nullptr && plan->mode != wire::Mode::kTrain) RemoveExcessive(*plan);
-  if (plan != nullptr && plan->mode == wire::Mode::kTrain && HasTrainingEnded()) RemoveTraining();
+  if (plan != nullptr && plan->mode == wire::Mode::kTrain && HasTrainingEnded()) EndEntryHooks();
 }
 
 void LookBeforeProcessesOrThreads() {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "guard/runtime/raw_syscall.h"
+#include "guard/runtime/wire.h"
 
 namespace culprit::guard::runtime {
 namespace {
@@ -122,6 +123,12 @@ bool OpenSessionFile(const char* name, int flags, HeldFile& file) {
   const int folder = FolderFd();
   file.Forget();
   return folder >= 0 && file.Open(folder, name, flags, 0600);
+}
+
+bool OpenSessionFileAnew(FileName name, HeldFile& file) {
+  constexpr int kAnew = O_WRONLY | O_CREAT | O_TRUNC;
+  return OpenSessionFile(name.text(), kAnew, file) ||
+         OpenSessionFile(name.Add(wire::kLaterFile).text(), kAnew, file);
 }
 
 void RemoveSessionFile(const char* name) {

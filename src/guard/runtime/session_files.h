@@ -50,6 +50,9 @@ bool OpenSessionFolder(const char* path);
 // False: nothing is held.
 bool OpenSessionFile(const char* name, int flags, HeldFile& file);
 
+// To be written from its begin; wire.h, kLaterFile.
+bool OpenSessionFileAnew(FileName name, HeldFile& file);
+
 void RemoveSessionFile(const char* name);
 
 struct SharedMemory {

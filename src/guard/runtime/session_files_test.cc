@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "guard/runtime/test_folder.h"
@@ -33,6 +35,38 @@ TEST(SessionFiles, DescriptorsAreHighAndClosedByExec) {
   EXPECT_NE(fcntl(file.fd(), F_GETFD) & FD_CLOEXEC, 0);
   file.Close();
   EXPECT_FALSE(file.held());
+}
+
+TEST(SessionFiles, WhoChangedItsUserWritesAnewBesideWhatItWrote) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const TestFolder folder;
+  ASSERT_EQ(chmod(folder.path().c_str(), 01777), 0);
+  ASSERT_TRUE(OpenSessionFolder(folder.path().c_str()));
+  const auto write_anew = [](const char* text) {
+    HeldFile file;
+    if (!OpenSessionFileAnew(FileName("modules.").Add(uint64_t{7}), file)) return false;
+    const bool written = write(file.fd(), text, strlen(text)) == static_cast<ssize_t>(strlen(text));
+    file.Close();
+    return written;
+  };
+  const auto read_back = [&](const char* name) {
+    std::ifstream file(folder.path() + "/" + name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  ASSERT_TRUE(write_anew("before"));
+  ASSERT_TRUE(write_anew("root"));
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    const bool done = setresuid(kNobody, kNobody, kNobody) == 0 && write_anew("once more") &&
+                      write_anew("nobody");
+    _exit(done ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(read_back("modules.7"), "root");
+  EXPECT_EQ(read_back("modules.7.later"), "nobody");
 }
 
 TEST(SessionFiles, ADescriptorThatTheProgramTookOverIsNotOurs) {

@@ -8,6 +8,17 @@
 #include "guard/runtime/thread_times.h"
 
 namespace culprit::guard::runtime {
+namespace {
+
+// Allocates through the mapping, which asks for no right to open the file: a server that was
+// root when it made it, and no longer is, has none. Kernels before 5.14 cannot.
+bool Populate(void* memory, size_t bytes) {
+  return RawSyscall(SYS_madvise, Word(memory), static_cast<long>(bytes), MADV_POPULATE_WRITE) == 0;
+}
+
+bool IsRoot() { return RawSyscall(SYS_geteuid) == 0; }
+
+}  // namespace
 
 bool SharedArea::Create(const char* kind, uint32_t pid, size_t bytes, size_t front) {
   const SharedMemory made = CreateShared(FileName(kind).Add(pid).text(), bytes, front);
@@ -17,6 +28,8 @@ bool SharedArea::Create(const char* kind, uint32_t pid, size_t bytes, size_t fro
   pid_ = pid;
   bytes_ = bytes;
   allocated_.store(made.allocated, std::memory_order_release);
+  // Where it can only grow by its name, all is taken while there is the right to.
+  if (IsRoot() && !Populate(memory_, 1)) ReachAll();
   return true;
 }
 
@@ -37,7 +50,9 @@ bool SharedArea::Grow(size_t end) {
   if (end > bytes_ || AreSystemCallsSealed()) return false;
   const size_t before = allocated_.load(std::memory_order_acquire);
   const size_t wanted = std::min(bytes_, std::max(end, 2 * before));
-  if (!AllocateShared(FileName(kind_).Add(pid_).text(), wanted)) return false;
+  if (!Populate(memory_, wanted) && !AllocateShared(FileName(kind_).Add(pid_).text(), wanted)) {
+    return false;
+  }
   for (size_t seen = before; seen < wanted;) {
     if (allocated_.compare_exchange_weak(seen, wanted)) break;
   }

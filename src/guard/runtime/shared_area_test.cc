@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/runtime/shared_area.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
@@ -47,6 +49,31 @@ TEST(SharedArea, TakesRoomAsItIsReached) {
   EXPECT_EQ(area.memory()[99'999], 'b');
   area.Unmap();
   EXPECT_EQ(area.memory(), nullptr);
+}
+
+// Servers are started by root and go on as another user.
+TEST(SharedArea, GrowsWithoutTheRightToOpenItsFile) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const TestFolder folder;
+  ASSERT_EQ(chmod(folder.path().c_str(), 01777), 0);
+  ASSERT_TRUE(OpenSessionFolder(folder.path().c_str()));
+  SharedArea area = {};
+  ASSERT_TRUE(area.Create("area.", 7, kBytes, kFront));
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(2);
+    if (open((folder.path() + "/area.7").c_str(), O_RDWR) >= 0) _exit(3);
+    if (!area.Reach(kBytes)) _exit(4);
+    area.memory()[kBytes - 1] = 'z';
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_GE(AllocatedBytes(folder.path() + "/area.7"), kBytes);
+  EXPECT_EQ(area.memory()[kBytes - 1], 'z');
+  area.Unmap();
 }
 
 TEST(SharedArea, SaysThatTheDiskIsFull) {

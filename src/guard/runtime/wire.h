@@ -14,6 +14,7 @@
 //                                       (hexadecimal), build-id ("-": none), path
 //   functions.PID  runtime -> culprit   FunctionRecord by function id
 //   log.PID.TID    runtime -> culprit   LogHeader, then words of the training log
+//   held.PID       culprit -> runtime   HeldThread by thread, while they are held
 //
 // All integers are little-endian, all times nanoseconds of CLOCK_MONOTONIC
 // unless named ticks. The folder's name reaches the target in kSessionVariable,
@@ -28,6 +29,9 @@ namespace culprit::guard::wire {
 
 inline constexpr char kSessionVariable[] = "CULPRIT_GUARD_SESSION";
 inline constexpr uint32_t kWireVersion = 8;
+// Behind the name of a file (modules.PID, functions.PID) that a process wrote anew as another
+// user than it was: it cannot change the first one, and this one is right.
+inline constexpr char kLaterFile[] = ".later";
 inline constexpr uint32_t kContextWords = 8;  // distinct contexts of a plan: 512 at most
 inline constexpr uint32_t kMaxThreads = 4096;
 inline constexpr uint32_t kMaxFrames = 96;
@@ -42,7 +46,7 @@ constexpr uint64_t Magic(const char (&text)[9]) {
 // ---- the plan ---------------------------------------------------------------
 
 enum class Mode : uint32_t {
-  kOff = 0,        // nothing patched but the wait calls
+  kOff = 0,        // nothing is done but at the wait calls
   kTrain = 1,      // every function of every module not in a kSkip module writes its entry
   kCalibrate = 2,  // guards as in kGuard, and every unit is a sample in the ring
   kGuard = 3,
@@ -219,6 +223,14 @@ struct SlotsHeader {
 // folder must let anybody create files in it.
 inline constexpr uint32_t kSlotsOffset = 256;
 static_assert(sizeof(SlotsHeader) <= kSlotsOffset);
+
+// ---- held.PID ---------------------------------------------------------------
+
+// While culprit holds the process's other threads: where they are. A process that has changed
+// its user may not read that of itself in /proc.
+struct HeldThread {
+  uint64_t tid, program_counter;
+};
 
 // ---- ring -------------------------------------------------------------------
 
