@@ -18,11 +18,12 @@
 # They listen on loopback or a socket file only and are ended with the script. A
 # machine with nothing else to do is needed; root for apache2, mariadb, postgres.
 # Without operands: 5 rounds of all, some twenty minutes. Prints a table: median
-# CPU per request, its ratio to none, the CPU time of culprit beside the server as a share of
-# one CPU, the ratio while functions are traced in training, hits per unit, alarms (slow
-# units reported), and how far units of one type differ:
-# sigma / mean, the mean and the median of the ten costliest types (of at least 100
-# samples), as table 5 of paper 002 has it.
+# CPU per request without guards; the medians of the rounds' ratios, of the second run without to
+# the first, and of the one with guards to the mean of both (a machine whose speed changes over
+# minutes changes all of a round); the CPU time of culprit beside the server as a share of one
+# CPU; the ratio while functions are traced in training; hits per unit; alarms (slow units
+# reported); and how far units of one type differ: sigma / mean, the mean and the median of the
+# ten costliest types (of at least 100 samples), as table 5 of paper 002 has it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 culprit=$(realpath "${CULPRIT:-build-bench/culprit}")
@@ -318,6 +319,11 @@ shares = [100 * t["sigma_ns"] / t["mean_ns"] for t in types]
 print(f"{sum(shares) / len(shares):.1f} {sorted(shares)[len(shares) // 2]:.1f}" if shares else "- -")'
 }
 
+# The rounds' ratios of the second run without guards to the first, and of that with guards to both.
+again_to_first() { paste "$work/$1.none" "$work/$1.again" | awk '$1 > 0 {print $2 / $1}' | median; }
+guard_to_both() {
+  paste "$work/$1.none" "$work/$1.again" "$work/$1.guard" | awk '$1 + $2 > 0 {print 2 * $3 / ($1 + $2)}' | median
+}
 median() { sort -n | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
 
 printf '%-10s %14s %8s %8s %8s %8s %14s %8s %17s\n' server 'none, ns/req' again guards culprit training 'hits per unit' alarms \
@@ -344,7 +350,7 @@ for server in "${servers[@]}"; do
   own=$(median <"$work/$server.own" | awk -v hz="$(getconf CLK_TCK)" -v s="$seconds" '{printf "%.3f", $1 / hz / s}')
   hits=$(sed -n 's/.*hits per unit *//p' "$work/$server".*.summary | median)
   alarms=$(cat "$work/$server".*.json | grep -c '"state"' || true)
-  awk -v s="$server" -v n="$none" -v a="$(median <"$work/$server.again")" -v g="$(median <"$work/$server.guard")" \
+  awk -v s="$server" -v n="$none" -v a="$(again_to_first "$server")" -v g="$(guard_to_both "$server")" \
     -v t="$(<"$work/$server.training")" -v o="$own" -v h="$hits" -v l="$alarms" -v d="$(deviation "$server")" \
-    'BEGIN {split(d, p, " "); printf "%-10s %14d %8.3f %8.3f %8s %8.2f %14s %8d %9s (%s)\n", s, n, a / n, g / n, o, t / n, h, l, p[1], p[2]}'
+    'BEGIN {split(d, p, " "); printf "%-10s %14d %8.3f %8.3f %8s %8.2f %14s %8d %9s (%s)\n", s, n, a, g, o, t / n, h, l, p[1], p[2]}'
 done

@@ -218,6 +218,8 @@ class Training {
   }
 
   Profile& profile() { return profile_; }
+  const Profile& profile() const { return profile_; }
+  guard::SessionTotals Totals() const { return collector_.Totals(); }
   uint64_t samples() const { return samples_; }
 
  private:
@@ -242,6 +244,39 @@ class Training {
   uint64_t samples_ = 0;
   Profile profile_;
 };
+
+// Types whose units did not come by while times were measured have no threshold but the floor.
+void WarnOfMeasuring(const Training& training, const std::string& path, Output& output) {
+  constexpr uint64_t kTypical = 100;  // units of a type that should have come again
+  const std::string longer = "run the load until the end, or longer with --add " + path;
+  if (training.samples() == 0) {
+    return output.Warn("no unit was measured, so there are no thresholds yet: " + longer);
+  }
+  const guard::SessionTotals totals = training.Totals();
+  if (totals.refused > 0) {
+    output.Warn(FormatCount(totals.refused) + " of " +
+                FormatCount(totals.patched + totals.refused) +
+                " guarded functions could not be patched: what they tell apart was not measured");
+  }
+  if (totals.lost_records > 0) {
+    output.Warn(FormatCount(totals.lost_records) +
+                " measured units were lost: culprit had too "
+                "little CPU time beside the load");
+  }
+  uint64_t typical = 0;
+  uint64_t unseen = 0;
+  for (const guard::UnitType& type : training.profile().types) {
+    if (type.units < kTypical) continue;
+    ++typical;
+    if (type.stats.count() == 0) ++unseen;
+  }
+  if (unseen > 0) {
+    output.Warn(
+        FormatCount(unseen) + " of " + FormatCount(typical) +
+        " frequent types were not seen while measuring, so they have the least threshold: " +
+        longer);
+  }
+}
 
 Status Train(Training& training) {
   CULPRIT_TRY(training.Begin());
@@ -268,11 +303,7 @@ Result<int> RunGuardTrain(const Arguments& arguments, Output& output) {
   CULPRIT_TRY(guard::WriteProfile(training.profile(), options.path, options.overwrite));
   const ProfileView view = {.top = 10, .budget_ppm = options.budget_ppm};
   output.Print(GuardProfileText(training.profile(), options.path, view, output));
-  if (training.samples() == 0) {
-    output.Warn(
-        "no unit was measured, so there are no thresholds yet: run the load longer, with --add " +
-        options.path);
-  }
+  WarnOfMeasuring(training, options.path, output);
   const std::string program = training.profile().program;
   output.Note("next: culprit guard run " + options.path + " -- " +
               (options.command.empty() ? program : options.command[0]) + " ...");

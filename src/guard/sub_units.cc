@@ -22,6 +22,7 @@ constexpr uint64_t kMinBatches = 8;
 // The handlers hold one entry of the iterations' in so many at least.
 constexpr uint64_t kLeastWork = 4;
 constexpr size_t kMaxTails = 8;
+constexpr int kMaxChoices = 8;  // at one depth
 
 // How often each context occurs in each iteration, by depth and context.
 struct LevelCounts {
@@ -61,17 +62,16 @@ class HandlerLevel {
  public:
   explicit HandlerLevel(const std::vector<SampledIteration>& iterations) {
     for (const SampledIteration& iteration : iterations) {
-      open_.push_back(iteration.ready);
       ready_.push_back(iteration.ready);
       all_ready_ += iteration.ready;
     }
   }
 
-  // Empty if the depth is no handler level.
-  std::vector<Context> Choose(const std::map<uint64_t, std::vector<LevelCounts::Row>>& contexts) {
+  // Of `left`, without them. Empty if these make no handler level.
+  std::vector<Context> Choose(const std::map<uint64_t, std::vector<LevelCounts::Row>>& contexts,
+                              std::set<uint64_t>& left) {
+    open_ = ready_;
     std::vector<Context> chosen;
-    std::set<uint64_t> left;
-    for (const auto& [key, rows] : contexts) left.insert(key);
     uint64_t explained = 0;
     uint64_t excess = 0;
     while (true) {
@@ -143,9 +143,9 @@ uint64_t WorkBelow(const std::vector<SampledIteration>& iterations,
 }
 
 // Marking events as ready is done as often as handling them, but no work is done
-// there: of all depths that fit, the shallowest of those that hold most. Where even
-// that is little, the handlers were not found, and cutting would leave the work in
-// one piece, as a tail.
+// there, and it may be done at the handlers' depth: of all that fits, at a depth what comes
+// first, the shallowest of those that hold most. Where even that is little, the handlers were
+// not found, and cutting would leave the work in one piece, as a tail.
 std::vector<Context> FindHandlers(const std::vector<SampledIteration>& iterations) {
   uint64_t batches = 0;
   for (const SampledIteration& iteration : iterations) batches += iteration.ready > 1 ? 1 : 0;
@@ -153,12 +153,17 @@ std::vector<Context> FindHandlers(const std::vector<SampledIteration>& iteration
   const LevelCounts counts = CountContexts(iterations);
   std::vector<std::pair<std::vector<Context>, uint64_t>> levels;
   uint64_t most = 0;
+  HandlerLevel level(iterations);
   for (const auto& [depth, contexts] : counts.by_depth) {
-    std::vector<Context> handlers = HandlerLevel(iterations).Choose(contexts);
-    if (handlers.empty()) continue;
-    const uint64_t work = WorkBelow(iterations, handlers);
-    most = std::max(most, work);
-    levels.emplace_back(std::move(handlers), work);
+    std::set<uint64_t> left;
+    for (const auto& [key, rows] : contexts) left.insert(key);
+    for (int choice = 0; choice < kMaxChoices; ++choice) {
+      std::vector<Context> handlers = level.Choose(contexts, left);
+      if (handlers.empty()) break;
+      const uint64_t work = WorkBelow(iterations, handlers);
+      most = std::max(most, work);
+      levels.emplace_back(std::move(handlers), work);
+    }
   }
   uint64_t entries = 0;
   for (const SampledIteration& iteration : iterations) entries += iteration.events.size();

@@ -98,6 +98,26 @@ TEST_F(SubUnits, MarkingEventsAsReadyIsNotHandlingThem) {
   EXPECT_EQ(Find().handlers, (Contexts{{kHandlerA, 192}}));
 }
 
+// libevent's loop has frames of such sizes on x86-64.
+TEST_F(SubUnits, NorIfItIsDoneAtTheHandlersDepth) {
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t ready = 1 + Below(4);
+    Begin(ready);
+    for (uint64_t n = 0; n < ready; ++n) {
+      Enter(kDispatch, 96);
+      Enter(kWord, 128);
+      Enter(kParse, 128);
+    }
+    Enter(kAfter, 64);
+    for (uint64_t n = 0; n < ready; ++n) {
+      Enter(kHandlerB, 128);  // takes it from the queue
+      Enter(kHandlerA, 128);
+      for (int k = 0; k < 10; ++k) Enter(kWork, 256 + 16 * k);
+    }
+  }
+  EXPECT_EQ(Find().handlers, (Contexts{{kHandlerB, 128}}));
+}
+
 // What is done for each event may not be seen (one call handles them all): then
 // units are iterations, not the marking of events and one long tail.
 TEST_F(SubUnits, ALevelWithHardlyAnyWorkIsNone) {
