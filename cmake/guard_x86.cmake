@@ -15,7 +15,8 @@ endif()
 set(x86_folder ${CMAKE_BINARY_DIR}/guard_x86)
 file(MAKE_DIRECTORY ${x86_folder})
 set(x86_runtime patcher loaded_modules function_starts code_writer near_memory arm64_instruction
-    arm64_trampoline x86_instruction x86_relocation x86_guard_code x86_trampoline other_threads cross_jumps find_vector_state)
+    arm64_trampoline x86_instruction x86_relocation x86_guard_code x86_trampoline other_threads
+    session_files cross_jumps find_vector_state)
 set(x86_tests patcher_test patcher_threads_test function_starts_test vector_state_test)
 foreach(name ${x86_runtime} ${x86_tests})
   list(APPEND x86_sources ${CMAKE_SOURCE_DIR}/src/guard/runtime/${name}.cc)

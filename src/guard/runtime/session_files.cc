@@ -152,12 +152,12 @@ SharedMemory CreateShared(const char* name, size_t bytes, size_t front) {
   return made;
 }
 
-bool AllocateShared(const char* name, size_t bytes) {
+Allocation AllocateShared(const char* name, size_t bytes) {
   HeldFile file;
-  if (!OpenSessionFile(name, O_RDWR, file)) return false;
+  if (!OpenSessionFile(name, O_RDWR, file)) return Allocation::kNotOpened;
   const bool allocated = Allocate(file.fd(), bytes) == 0;
   file.Close();
-  return allocated;
+  return allocated ? Allocation::kDone : Allocation::kNoRoom;
 }
 
 const void* MapForReading(const char* name, size_t bytes) {

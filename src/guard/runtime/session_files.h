@@ -62,8 +62,9 @@ struct SharedMemory {
 // A new file of so many bytes, zero, mapped for writing, at least the first `front` of them
 // allocated. One of the same name is replaced. Null: no room.
 SharedMemory CreateShared(const char* name, size_t bytes, size_t front);
-// Of a file that was created so and not allocated as a whole: false if there is no room.
-bool AllocateShared(const char* name, size_t bytes);
+// Of a file that was created so and not allocated as a whole.
+enum class Allocation { kDone, kNoRoom, kNotOpened };
+Allocation AllocateShared(const char* name, size_t bytes);
 
 // Maps a file that is at least so long. nullptr: it is not.
 const void* MapForReading(const char* name, size_t bytes);

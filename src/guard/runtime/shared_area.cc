@@ -10,8 +10,8 @@
 namespace culprit::guard::runtime {
 namespace {
 
-// Allocates through the mapping, which asks for no right to open the file: a server that was
-// root when it made it, and no longer is, has none. Kernels before 5.14 cannot.
+// Allocates through the mapping, which asks for no right to open the file. Kernels before 5.14
+// cannot, and emulators may say that they did.
 bool Populate(void* memory, size_t bytes) {
   return RawSyscall(SYS_madvise, Word(memory), static_cast<long>(bytes), MADV_POPULATE_WRITE) == 0;
 }
@@ -28,7 +28,7 @@ bool SharedArea::Create(const char* kind, uint32_t pid, size_t bytes, size_t fro
   pid_ = pid;
   bytes_ = bytes;
   allocated_.store(made.allocated, std::memory_order_release);
-  // Where it can only grow by its name, all is taken while there is the right to.
+  // A server that is root now may later be somebody who may not open the file.
   if (IsRoot() && !Populate(memory_, 1)) ReachAll();
   return true;
 }
@@ -50,9 +50,10 @@ bool SharedArea::Grow(size_t end) {
   if (end > bytes_ || AreSystemCallsSealed()) return false;
   const size_t before = allocated_.load(std::memory_order_acquire);
   const size_t wanted = std::min(bytes_, std::max(end, 2 * before));
-  if (!Populate(memory_, wanted) && !AllocateShared(FileName(kind_).Add(pid_).text(), wanted)) {
-    return false;
-  }
+  const Allocation made = AllocateShared(FileName(kind_).Add(pid_).text(), wanted);
+  const bool there =
+      made == Allocation::kNotOpened ? Populate(memory_, wanted) : made == Allocation::kDone;
+  if (!there) return false;
   for (size_t seen = before; seen < wanted;) {
     if (allocated_.compare_exchange_weak(seen, wanted)) break;
   }
