@@ -23,8 +23,9 @@ namespace culprit::guard {
 // Of one guard hit, and of a unit without its hits, as profiles of a busy redis show them.
 // Where a unit is long enough for other work (system calls most of all) to have the caches
 // in between, they cost many times what they take in a hot loop (bench/guard_hit_bench,
-// guard_unit_bench); pipelined commands of a microsecond come near that. On x86-64 the hot
-// loop alone was measured, under emulation.
+// guard_unit_bench); pipelined commands of a microsecond come near that. Those of x86-64
+// fit a redis there (140 to 220 ns a request with two hits); in a hot loop of a virtual machine
+// on a noisy host hits took 14 to 22 ns, which may be that machine.
 struct CostOfLength {
   uint64_t hot_ps;
   uint64_t cold_ps;
