@@ -15,6 +15,8 @@ constexpr uint32_t kMaxTrials = 64;
 // Of a guard that tells nothing that others do not tell, in training: a hit a unit. More were
 // strcmp and its like, by themselves a third of all hits, and no unit was told by them.
 constexpr uint64_t kMaxRedundantHits = 1'000'000;
+// What a hit a unit is to bring: one unit in so many told right that was not.
+constexpr uint64_t kUnitsOfAHit = 1'000;
 constexpr size_t kMaxContexts = wire::kContextWords * 64;
 
 // The preferred ones first, then the others in their order, as far as they fit. One that gained
@@ -51,6 +53,14 @@ AffordableGuards TakeInOrder(const Profile& profile, const AffordableOptions& op
   return result;
 }
 
+// More units are told right, and enough more for the hits that it takes.
+bool IsWorthIt(const AffordableGuards& then, const AffordableGuards& now) {
+  if (then.right <= now.right) return false;
+  if (then.hits_per_mega_unit <= now.hits_per_mega_unit) return true;
+  const WideSum hits = WideSum{then.hits_per_mega_unit - now.hits_per_mega_unit} * now.units;
+  return WideSum{then.right - now.right} * kUnitsOfAHit * 1'000'000 >= hits;
+}
+
 }  // namespace
 
 AffordableGuards ChooseAffordable(const Profile& profile, const AffordableOptions& options) {
@@ -58,7 +68,7 @@ AffordableGuards ChooseAffordable(const Profile& profile, const AffordableOption
   AffordableGuards best = TakeInOrder(profile, options, preferred, kMaxRedundantHits);
   if (best.right < best.units) {
     AffordableGuards with_dear = TakeInOrder(profile, options, preferred, UINT64_MAX);
-    if (with_dear.right > best.right) best = std::move(with_dear);
+    if (IsWorthIt(with_dear, best)) best = std::move(with_dear);
   }
   uint32_t trials = 0;
   for (bool better = true; better;) {
@@ -69,7 +79,7 @@ AffordableGuards ChooseAffordable(const Profile& profile, const AffordableOption
       std::set<uint32_t> with = preferred;
       with.insert(i);
       AffordableGuards then = TakeInOrder(profile, options, with, kMaxRedundantHits);
-      if (then.right <= best.right) continue;
+      if (!IsWorthIt(then, best)) continue;
       best = std::move(then);
       preferred = std::move(with);
       better = true;

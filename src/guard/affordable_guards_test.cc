@@ -66,6 +66,19 @@ TEST(AffordableGuards, ADearGuardIsTakenOnlyIfItTellsSomething) {
   EXPECT_EQ(TakenFor(profile, UINT64_MAX), Numbers({0, 1, 2})) << "the only one that tells";
 }
 
+// One unit of 901 is told right by it: as much as 1.1 hits a unit are worth.
+TEST(AffordableGuards, ADearGuardIsNotTakenForHardlyAnyUnit) {
+  Profile profile = ADearGuardBehindACheapOne();
+  using Numbers = std::vector<uint32_t>;
+  profile.shapes[2].units[0] = 1;
+  profile.types[2].units = 1;
+  Guard& rare = profile.guards[1];
+  rare.hits_per_mega_unit = 1'109'000;
+  EXPECT_EQ(TakenFor(profile, UINT64_MAX), Numbers({0, 1, 2}));
+  rare.hits_per_mega_unit = 1'110'000;
+  EXPECT_EQ(TakenFor(profile, UINT64_MAX), Numbers({0, 2}));
+}
+
 // Against taking them in order, as far as they fit.
 TEST(AffordableGuards, AreWithinTheirBudgetAndTellNoLessThanTheFirstOnes) {
   uint64_t better = 0;

@@ -107,6 +107,20 @@ ContextNumbers::ContextNumbers(const Profile& profile)
       begin = run_end;
     }
   }
+  CountLevels(profile);
+}
+
+void ContextNumbers::CountLevels(const Profile& profile) {
+  std::vector<uint32_t> of_paths;
+  for (const CallPath& path : profile.paths) {
+    of_paths.push_back(path.parent == kNoIndex ? 1 : of_paths[path.parent] + 1);
+  }
+  levels_.resize(contexts_.size());
+  for (size_t place = 0; place < of_place_.size(); ++place) {
+    if (of_place_[place] == kNoIndex) continue;
+    uint32_t& level = levels_[of_place_[place]];
+    level = std::max(level, of_paths[profile.places[place].path]);
+  }
 }
 
 uint32_t ContextNumbers::Find(const CalledContext& context) const {

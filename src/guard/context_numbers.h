@@ -7,7 +7,7 @@
 // depth, caller> where one path alone has that caller; paths that are the same but for how far
 // out they are known are one. Places of variable depth,
 // and those that even the caller leaves ambiguous, have none: what they would say
-// is not known. Immutable; 16 bytes a context.
+// is not known. Immutable; 20 bytes a context.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +36,16 @@ class ContextNumbers {
   uint32_t Find(const CalledContext& context) const;
   uint32_t OfPlace(uint32_t place) const { return of_place_[place]; }
   Clarity ClarityOf(uint32_t place) const { return clarity_[place]; }
+  // Calls from the loop to there, the entry's own included.
+  uint32_t LevelOf(uint32_t number) const { return levels_[number]; }
   // Of a shape, ascending.
   std::vector<uint32_t> OfShape(const UnitShape& shape) const;
 
  private:
+  void CountLevels(const Profile& profile);
+
   std::vector<CalledContext> contexts_;
+  std::vector<uint32_t> levels_;  // by context
   std::vector<uint32_t> of_place_;
   std::vector<Clarity> clarity_;
 };

@@ -24,6 +24,7 @@ constexpr uint64_t kFixedCostShare = 100;
 constexpr uint64_t kOwnWeight = 1000;
 constexpr uint32_t kMaxRefused = 16;              // guards that were tried and did not help
 constexpr uint64_t kToleratedShare = 10'000;      // one unit in so many
+constexpr uint64_t kLevelsOfACost = 8;            // so many calls deeper is as bad as dearer by one
 constexpr WideSum kLeastGain = WideSum{1} << 26;  // 1/64 bit in all
 
 struct GuardCandidate {
@@ -266,6 +267,7 @@ class GuardChooser {
     for (const Guard& guard : chosen_) steady.Add(NumbersOf(guard, numbers));
     for (const auto wanted : {&SteadyContexts::StillClose, &SteadyContexts::StillWanted}) {
       std::vector<SteadyCandidate> candidates = SteadyCandidates(steady, numbers, wanted);
+      if (wanted == &SteadyContexts::StillClose) PreferOuter(numbers, candidates);
       for (uint32_t refused = 0; refused < kMaxRefused;) {
         const std::optional<SteadyCandidate> best = BestSteady(candidates, steady, wanted);
         if (!best) break;
@@ -309,6 +311,17 @@ class GuardChooser {
       candidates.push_back({function, std::move(contexts), CostOf(candidate)});
     }
     return candidates;
+  }
+
+  // What lies deep among the calls hangs on more decisions, and what was always done in training
+  // (by the first update of a transaction, where training had one in each) may not be on another
+  // load.
+  static void PreferOuter(const ContextNumbers& numbers, std::vector<SteadyCandidate>& candidates) {
+    for (SteadyCandidate& candidate : candidates) {
+      uint64_t levels = 0;
+      for (const uint32_t number : candidate.contexts) levels += numbers.LevelOf(number);
+      candidate.cost *= kLevelsOfACost + levels / candidate.contexts.size();
+    }
   }
 
   // Takes out the one that is wanted most per hit, the first of equals. What was wanted the last

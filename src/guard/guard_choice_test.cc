@@ -5,10 +5,12 @@
 
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 
 #include "guard/context_bits.h"
+#include "guard/flat_profile.h"
 #include "guard/naive_contexts.h"
 #include "guard/random_profile.h"
 #include "guard/type_entropy.h"
@@ -142,6 +144,28 @@ TEST(ChooseGuards, TellAllTypesThatContextsCanTell) {
     EXPECT_LE(profile.quality.right, profile.quality.units);
     EXPECT_EQ(FirstContradiction(profile), "");
   }
+}
+
+// Each of a chain of calls parts two types as well as any other; the innermost has the
+// smallest number.
+TEST(ChooseGuards, PartTypesByTheOuterCallsFirst) {
+  constexpr uint32_t kCalls = 30;
+  Profile profile = FlatProfile(kCalls);
+  profile.paths.clear();
+  for (uint32_t i = 0; i < kCalls; ++i) {
+    profile.paths.push_back({i == 0 ? kNoIndex : i - 1, kCalls - 1 - i});
+    profile.places[i].path = i;
+  }
+  std::vector<uint32_t> all(kCalls);
+  std::iota(all.begin(), all.end(), 0U);
+  AddShape(profile, 0, all, 100);
+  AddShape(profile, 1, {}, 100);
+  profile.types = {{.units = 100}, {.units = 100}};
+  ChooseGuards({}, profile);
+  ASSERT_GE(profile.guards.size(), 3U);
+  EXPECT_EQ(profile.guards[0].function, 0U) << "tells all there is to tell";
+  EXPECT_EQ(profile.guards[1].function, kCalls - 1);
+  EXPECT_EQ(profile.guards[2].function, kCalls - 2);
 }
 
 TEST(ChooseGuards, KeepTheLimits) {
