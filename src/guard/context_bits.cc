@@ -2,7 +2,8 @@
 #include "guard/context_bits.h"
 
 #include <algorithm>
-#include <bit>
+
+#include "base/ones.h"
 
 namespace culprit::guard {
 namespace {
@@ -17,8 +18,8 @@ struct SharedAndUnited {
 SharedAndUnited Compare(const ContextSet& x, const ContextSet& y) {
   SharedAndUnited result;
   for (size_t i = 0; i < x.size(); ++i) {
-    result.shared += static_cast<uint64_t>(std::popcount(x[i] & y[i]));
-    result.united += static_cast<uint64_t>(std::popcount(x[i] | y[i]));
+    result.shared += CountOnes(x[i] & y[i]);
+    result.united += CountOnes(x[i] | y[i]);
   }
   // Two empty sets are alike.
   if (result.united == 0) result = {1, 1};

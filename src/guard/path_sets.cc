@@ -2,9 +2,9 @@
 #include "guard/path_sets.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 
+#include "base/ones.h"
 #include "base/parallel.h"
 
 namespace culprit::guard {
@@ -115,7 +115,7 @@ cluster::Fixed PathSets::Similarity(uint32_t a, uint32_t b) const {
   const uint64_t* x = bits_.data() + size_t{a} * words_;
   const uint64_t* y = bits_.data() + size_t{b} * words_;
   uint64_t shared = 0;
-  for (size_t i = 0; i < words_; ++i) shared += static_cast<uint64_t>(std::popcount(x[i] & y[i]));
+  for (size_t i = 0; i < words_; ++i) shared += CountOnes(x[i] & y[i]);
   const uint64_t united = uint64_t{sizes_[a]} + sizes_[b] - shared;
   if (united == 0) return cluster::kOne;
   return static_cast<cluster::Fixed>(shared * cluster::kOne / united);
