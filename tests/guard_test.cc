@@ -272,6 +272,17 @@ TEST(GuardTest, RefusesWhatItCannotGuardBeforeStartingIt) {
   EXPECT_EQ(both.code, 1) << both.text;
 }
 
+TEST(GuardTest, SaysHowAProgramEndedThatTaughtNothing) {
+  SKIP_WITHOUT_RUNTIME();
+  const TestFolder folder;
+  const auto ended = RunShell(std::string(CULPRIT_BINARY) + " guard train -o " + (folder / "p") +
+                              " -- bash -c 'exit 3'");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_NE(ended.text.find("bash: "), std::string::npos) << ended.text;
+  EXPECT_NE(ended.text.find("ended after "), std::string::npos) << ended.text;
+  EXPECT_NE(ended.text.find("with exit code 3"), std::string::npos) << ended.text;
+}
+
 // ---- servers of the distribution
 
 TEST(GuardTest, ReportsTheQuadraticWatchOfRedis) {

@@ -126,11 +126,13 @@ class Training {
       if (told >= options_.log_bytes) break;
     }
     output_.progress().Finish();
+    if (GuardSignals::Stop() == 0 && !target_->alive()) ended_ns_ = GuardClockNs();
     collector_.Finish({});
     const guard::SessionTotals totals = collector_.Totals();
     if (totals.processes == 0) {
-      return Error{.message = "the program ended before the guards came up, or did not load them",
-                   .hint = "see that it is dynamically linked and does not clear its environment"};
+      return NothingLearned(
+          {.message = "the program ended before the guards came up, or did not load them",
+           .hint = "see that it is dynamically linked and does not clear its environment"});
     }
     if (totals.patched == 0 && totals.units == 0 && session_.LogBytes() == 0) {
       return Error{.message = "no function of the program could be patched",
@@ -155,8 +157,9 @@ class Training {
       SleepMs(kTrainRoundMs);
     }
     Diagnostics diagnostics;
-    CULPRIT_ASSIGN(profile_,
-                   guard::Learn(session_.path(), options_.learn, output_.progress(), diagnostics));
+    auto learned = guard::Learn(session_.path(), options_.learn, output_.progress(), diagnostics);
+    if (!learned.ok()) return NothingLearned(learned.error());
+    profile_ = std::move(learned).value();
     for (const auto& [what, row] : diagnostics.rows()) {
       output_.Warn(what + ": " + FormatCount(row.count));
     }
@@ -234,6 +237,20 @@ class Training {
     return for_ns == 0 || GuardClockNs() - begin_ns_ < for_ns;
   }
 
+  // A program that cannot start (a port in use, a bad option) leaves a log, too.
+  Error NothingLearned(Error error) {
+    error.file = options_.attach_pid == 0 ? options_.command[0]
+                                          : "process " + std::to_string(options_.attach_pid);
+    if (ended_ns_ == 0) return error;
+    error.message +=
+        "; the program ended after " + FormatDuration(static_cast<int64_t>(ended_ns_ - begin_ns_));
+    if (const std::optional<int> code = target_->ExitCode()) {
+      error.message += " with exit code " + std::to_string(*code);
+    }
+    error.hint = "see what the program said, or make it run longer under a typical load";
+    return error;
+  }
+
   const TrainOptions& options_;
   Output& output_;
   SessionFolder& session_;
@@ -241,6 +258,7 @@ class Training {
   std::optional<GuardTarget> target_;
   guard::CollectorSink sink_;
   uint64_t begin_ns_ = 0;
+  uint64_t ended_ns_ = 0;  // the program, by itself, while it was traced; 0: it did not
   uint64_t samples_ = 0;
   Profile profile_;
 };
