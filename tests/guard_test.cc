@@ -272,6 +272,30 @@ TEST(GuardTest, RefusesWhatItCannotGuardBeforeStartingIt) {
   EXPECT_EQ(both.code, 1) << both.text;
 }
 
+// The shell is traced, too, before it becomes the server in the same process.
+TEST(GuardTest, TrainsTheProgramThatALauncherBecomes) {
+  SKIP_WITHOUT_RUNTIME();
+  const TestFolder folder;
+  const std::string socket = folder / "socket";
+  const std::string profile = folder / "p.cguard";
+  Background culprit(std::string(CULPRIT_BINARY) + " guard train --for 5s --trace-for 3s -o " +
+                         profile + " -- sh -c 'sleep 0.5; exec " + GuardServer() + " loop " +
+                         socket + "'",
+                     folder / "out", folder / "err");
+  Load load(socket);
+  const std::optional<int> code = culprit.Wait(120);
+  load.Stop();
+  const std::string notes = FileText(folder / "err");
+  ASSERT_EQ(code, 0) << FileText(folder / "out") << notes;
+  EXPECT_EQ(notes.find("no unit was measured"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("guard_server ..."), std::string::npos) << "what is to be run: " << notes;
+  const json shown =
+      json::parse(RunShell(std::string(CULPRIT_BINARY) + " guard show --json " + profile).text);
+  uint64_t samples = 0;
+  for (const json& type : shown["types"]) samples += type["samples"].get<uint64_t>();
+  EXPECT_GT(samples, 100u);
+}
+
 TEST(GuardTest, SaysHowAProgramEndedThatTaughtNothing) {
   SKIP_WITHOUT_RUNTIME();
   const TestFolder folder;

@@ -4,7 +4,9 @@
 # request, without guards, without them once more, and with them: in one process, into
 # which `culprit guard attach` brings them and from which it takes them again (of PostgreSQL the one
 # that makes a process for every connection), or (HOW=starts) in a process of its own each time,
-# under `culprit guard run`.
+# under `culprit guard run`. HOW=samples (with perf) asks another question of one guarded process: which
+# share of its CPU time is the guards' own code, by samples; what everything else pays for caches and
+# for being later is not in it, nor is the noise of the machine.
 # The three stand in every round, in an order that changes: how far the second is
 # from the first is the noise of the rest. The server has one CPU, its clients and culprit another:
 # when they share both, how often a server finds nothing to do and
@@ -287,6 +289,49 @@ in_turns() {  # SERVER
   stop_main
 }
 
+# One start of the server, with guards. Prints the own code's share of the samples of its CPU time:
+# those whose innermost user frame is of the library or a trampoline (memory without a file). What the
+# kernel does for it is in.
+sampled() {  # SERVER
+  "$1_command"
+  "${become[@]}" "${command[@]}" >"$work/$1.log" 2>&1 &
+  main=$!
+  wait_up "$1"
+  on_cpu 0 "$main"
+  (on_cpu 1 "$BASHPID"; "$1_load" 3 >/dev/null)
+  local pid attached=() perf
+  for pid in $(guarded "$1"); do
+    "$culprit" guard attach "$work/out/$1.cguard" "$pid" --json >"$work/$1.json" 2>"$work/$1.summary" &
+    attached+=($!)
+    on_cpu 1 $!
+  done
+  sleep 3
+  perf record -q -e cpu-clock -F 2000 -g -p "$(tree "$main" | paste -sd,)" -o "$work/$1.perf" >/dev/null 2>&1 &
+  perf=$!
+  sleep 1
+  cpu_per_request "$1" "$main" "$seconds" >"$work/$1.guard"
+  kill -INT "$perf"
+  wait "$perf" || true
+  for pid in "${attached[@]}"; do { kill -INT "$pid" && wait "$pid"; } || true; done
+  stop_main
+  perf script -i "$work/$1.perf" -F ip,dso 2>/dev/null | python3 -c '
+import sys
+samples = own = 0
+asked = False  # the innermost user frame of this sample is known
+for line in sys.stdin:
+    words = line.split(None, 1)
+    if not words:
+        asked = False
+        continue
+    where = words[1].strip()
+    if asked or where.startswith("([kernel") or ".ko" in where:
+        continue
+    asked = True
+    samples += 1
+    own += "libculprit_guard.so" in where or "(/tmp/perf-" in where or "//anon" in where or "[JIT]" in where
+print(samples, own)'
+}
+
 # Prints nanoseconds of CPU per request.
 measure() {  # SERVER none|again|guard ROUND
   "$1_command"
@@ -326,8 +371,13 @@ guard_to_both() {
 }
 median() { sort -n | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
 
-printf '%-10s %14s %8s %8s %8s %8s %14s %8s %17s\n' server 'none, ns/req' again guards culprit training 'hits per unit' alarms \
-  'deviation, % (mid)'
+if [[ ${HOW:-turns} == samples ]]; then
+  command -v perf >/dev/null || { echo 'bench/guard: HOW=samples takes perf' >&2; exit 1; }
+  printf '%-10s %14s %10s %10s %10s %14s\n' server 'guards, ns/req' samples 'own, %' 'own, ns' 'hits per unit'
+else
+  printf '%-10s %14s %8s %8s %8s %8s %14s %8s %17s\n' server 'none, ns/req' again guards culprit training 'hits per unit' alarms \
+    'deviation, % (mid)'
+fi
 for server in "${servers[@]}"; do
   missing=
   for program in ${needs[$server]}; do command -v "$program" >/dev/null || missing+=" $program"; done
@@ -335,6 +385,13 @@ for server in "${servers[@]}"; do
   become=()
   "${server}_prepare"
   train "$server" || { echo "$server: training failed"; continue; }
+  if [[ ${HOW:-turns} == samples ]]; then
+    read -r all own < <(sampled "$server") || true
+    awk -v s="$server" -v n="$(<"$work/$server.guard")" -v a="${all:-0}" -v o="${own:-0}" \
+      -v h="$(sed -n 's/.*hits per unit *//p' "$work/$server.summary" | median)" \
+      'BEGIN {share = a > 0 ? o / a : 0; printf "%-10s %14d %10d %10.2f %10.0f %14s\n", s, n, a, 100 * share, n * share, h}'
+    continue
+  fi
   for kind in none again guard own; do : >"$work/$server.$kind"; done
   if [[ ${HOW:-turns} == turns ]]; then
     in_turns "$server" || { stop_main; continue; }

@@ -322,9 +322,11 @@ Result<int> RunGuardTrain(const Arguments& arguments, Output& output) {
   const ProfileView view = {.top = 10, .budget_ppm = options.budget_ppm};
   output.Print(GuardProfileText(training.profile(), options.path, view, output));
   WarnOfMeasuring(training, options.path, output);
-  const std::string program = training.profile().program;
+  // What a launcher (env, taskset, a script) became is what is guarded.
+  const std::string& program = training.profile().program;
+  const bool direct = !options.command.empty() && program == options.program.name;
   output.Note("next: culprit guard run " + options.path + " -- " +
-              (options.command.empty() ? program : options.command[0]) + " ...");
+              (direct ? options.command[0] : program) + " ...");
   return 0;
 }
 

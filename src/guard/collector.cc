@@ -83,11 +83,16 @@ void Collector::Use(const Profile& profile, std::string_view plan) {
 void Collector::FindProcesses() {
   unready_ = false;
   for (const int64_t pid : session_.Processes()) {
-    if (members_.contains(pid)) continue;
+    const auto known = members_.find(pid);
+    if (known != members_.end() && !known->second.process->replaced()) continue;
     auto process = GuardedProcess::Open(session_.path(), pid);
     if (!process.ok()) {
       unready_ = true;  // its files will be
       continue;
+    }
+    if (known != members_.end()) {
+      Forget(pid);
+      --past_.processes;  // it is still there
     }
     Member member;
     member.process = std::make_unique<GuardedProcess>(std::move(process).value());
@@ -200,13 +205,16 @@ void Collector::Finish(const CollectorSink& sink) {
   Send(namer_.TakeAll(), sink);
 }
 
-// A server that forks for every client would fill the memory with their files.
-void Collector::Retire(int64_t pid) {
-  const Member& member = members_.at(pid);
-  AddCounters(*member.process, past_);
+void Collector::Forget(int64_t pid) {
+  AddCounters(*members_.at(pid).process, past_);
   watch_.Forget(pid);
   spins_.Forget(pid);
   members_.erase(pid);
+}
+
+// A server that forks for every client would fill the memory with their files.
+void Collector::Retire(int64_t pid) {
+  Forget(pid);
   unlink(session_.FilePath("slots", pid).c_str());
   unlink(session_.FilePath("ring", pid).c_str());
 }

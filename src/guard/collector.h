@@ -113,6 +113,7 @@ class Collector {
   void LookForSpin(Member& member, const ThreadUnits& thread, uint64_t now_ns);
   // Reads its image again; that of one that ended stays.
   static void Renew(Member& member);
+  void Forget(int64_t pid);
   void Retire(int64_t pid);
   void Take(Member& member, const wire::Violation& violation);
   void Send(const std::vector<UnitReport>& reports, const CollectorSink& sink);

@@ -386,6 +386,30 @@ TEST(Collector, FindsProcessesThatJoinAndForgetsThoseThatEnd) {
   EXPECT_TRUE(collector.AllEnded());
 }
 
+// A launcher that becomes the server: its files go, and others come under their names.
+TEST(Collector, FollowsAProcessThatBecomesAnotherProgram) {
+  const TestFolder folder;
+  auto session = NewSession(folder);
+  ASSERT_TRUE(session.ok());
+  Collector collector(session.value(), {.whole_round_ns = 0});
+  Hanging hanging;
+  const FakeRuntime launcher(session.value().path(), hanging.pid());
+  for (int i = 0; i < 10; ++i) collector.Poll({});
+  ASSERT_EQ(collector.pids(), (std::vector<int64_t>{hanging.pid()}));
+  for (const char* kind : {"slots", "ring"}) {
+    std::filesystem::remove(session.value().FilePath(kind, hanging.pid()));
+  }
+  for (int i = 0; i < 10; ++i) collector.Poll({});
+  FakeRuntime server(session.value().path(), hanging.pid());
+  server.SetHeader(offsetof(wire::SlotsHeader, plan), uint32_t{3});
+  server.SetHeader(offsetof(wire::SlotsHeader, units), uint64_t{5});
+  for (int i = 0; i < 10; ++i) collector.Poll({});
+  EXPECT_EQ(collector.pids(), (std::vector<int64_t>{hanging.pid()}));
+  EXPECT_TRUE(collector.AllHavePlan(3));
+  EXPECT_EQ(collector.Totals().processes, 1u);
+  EXPECT_EQ(collector.Totals().units, 5u);
+}
+
 TEST(OpenUnitType, IsTheNearestOfItsLoopAndKind) {
   std::vector<wire::PlanType> types(3);
   types[0].contexts[0] = 0b0011;

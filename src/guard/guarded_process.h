@@ -88,6 +88,8 @@ class GuardedProcess {
   uint64_t Drain(const RingSink& sink);
   uint64_t bad_records() const { return bad_records_; }
   bool alive() const;
+  // It became another program (exec), whose files are or will be others of the same names.
+  bool replaced() const { return slots_.removed() || ring_.removed(); }
 
  private:
   GuardedProcess(int64_t pid, int64_t parent_pid, SharedFile slots, SharedFile ring)

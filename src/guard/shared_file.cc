@@ -62,6 +62,11 @@ uint64_t SharedFile::size() const {
   return fstat(fd_, &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
 }
 
+bool SharedFile::removed() const {
+  struct stat status = {};
+  return fstat(fd_, &status) == 0 && status.st_nlink == 0;
+}
+
 int64_t SharedFile::owner() const {
   struct stat status = {};
   return fstat(fd_, &status) == 0 ? static_cast<int64_t>(status.st_uid) : -1;

@@ -40,6 +40,7 @@ class SharedFile {
   bool Write(uint64_t offset, const T& from) const { return WriteBytes(offset, &from, sizeof(T)); }
   uint64_t size() const;  // now
   int64_t owner() const;  // user id
+  bool removed() const;   // nothing has it by a name any more
 
  private:
   explicit SharedFile(int fd) : fd_(fd) {}
