@@ -196,6 +196,13 @@ on_cpu() {  # NUMBER PID, and all below it
   for pid in $(tree "$2"); do taskset -a -c -p "$cpu" "$pid" >/dev/null 2>&1 || true; done
 }
 
+start_main() {  # SERVER, without guards
+  "$1_command"
+  "${become[@]}" "${command[@]}" >"$work/$1.log" 2>&1 &
+  main=$!
+  wait_up "$1"
+}
+
 stop_main() {
   kill -TERM "$main" 2>/dev/null || true
   wait "$main" 2>/dev/null || true
@@ -214,10 +221,7 @@ cpu_per_request() {  # SERVER PID SECONDS
 
 # The first start, without guards, makes the databases: functions are traced under load only.
 train() {
-  "$1_command"
-  "${become[@]}" "${command[@]}" >"$work/$1.log" 2>&1 &
-  main=$!
-  wait_up "$1"
+  start_main "$1"
   stop_main
   "${become[@]}" "$culprit" guard train --force --for 40s --trace-for 10s -o "$work/out/$1.cguard" -- \
     "${command[@]}" >"$work/$1.log" 2>&1 &
@@ -252,26 +256,28 @@ guarded() {  # SERVER
   if [[ $1 == postgres ]]; then echo "$main"; else workers "$main"; fi
 }
 
+# Sets `attached` to those who brought them; what they say is in $work/SERVER.NAME-*.
+bring_guards() {  # SERVER NAME
+  local pid
+  attached=()
+  for pid in $(guarded "$1"); do
+    "$culprit" guard attach "$work/out/$1.cguard" "$pid" --json >"$work/$1.$2-$pid.json" 2>"$work/$1.$2-$pid.summary" &
+    attached+=($!)
+    on_cpu 1 $!
+  done
+}
+
 # One start of the server; guards come and go (`culprit guard attach`). Two processes of one
 # program differ by percents, a process from itself by less.
 in_turns() {  # SERVER
-  "$1_command"
-  "${become[@]}" "${command[@]}" >"$work/$1.log" 2>&1 &
-  main=$!
-  wait_up "$1"
+  start_main "$1"
   on_cpu 0 "$main"
   (on_cpu 1 "$BASHPID"; "$1_load" 3 >/dev/null)
   local round kind pid order=(none again guard) attached before
   for ((round = 0; round < rounds; ++round)); do
     for kind in "${order[@]}"; do
       attached=()
-      if [[ $kind == guard ]]; then
-        for pid in $(guarded "$1"); do
-          "$culprit" guard attach "$work/out/$1.cguard" "$pid" --json >"$work/$1.$round-$pid.json" 2>"$work/$1.$round-$pid.summary" &
-          attached+=($!)
-          on_cpu 1 $!
-        done
-      fi
+      [[ $kind == guard ]] && bring_guards "$1" "$round"
       # For some seconds after that the server is slower than it is from then on; all turns rest alike.
       sleep 6
       before=$(own_ticks "${attached[@]}")
@@ -293,18 +299,11 @@ in_turns() {  # SERVER
 # those whose innermost user frame is of the library or a trampoline (memory without a file). What the
 # kernel does for it is in.
 sampled() {  # SERVER
-  "$1_command"
-  "${become[@]}" "${command[@]}" >"$work/$1.log" 2>&1 &
-  main=$!
-  wait_up "$1"
+  start_main "$1"
   on_cpu 0 "$main"
   (on_cpu 1 "$BASHPID"; "$1_load" 3 >/dev/null)
-  local pid attached=() perf
-  for pid in $(guarded "$1"); do
-    "$culprit" guard attach "$work/out/$1.cguard" "$pid" --json >"$work/$1.json" 2>"$work/$1.summary" &
-    attached+=($!)
-    on_cpu 1 $!
-  done
+  local pid attached perf
+  bring_guards "$1" sampled
   sleep 3
   perf record -q -e cpu-clock -F 2000 -g -p "$(tree "$main" | paste -sd,)" -o "$work/$1.perf" >/dev/null 2>&1 &
   perf=$!
@@ -388,7 +387,7 @@ for server in "${servers[@]}"; do
   if [[ ${HOW:-turns} == samples ]]; then
     read -r all own < <(sampled "$server") || true
     awk -v s="$server" -v n="$(<"$work/$server.guard")" -v a="${all:-0}" -v o="${own:-0}" \
-      -v h="$(sed -n 's/.*hits per unit *//p' "$work/$server.summary" | median)" \
+      -v h="$(sed -n 's/.*hits per unit *//p' "$work/$server".*.summary | median)" \
       'BEGIN {share = a > 0 ? o / a : 0; printf "%-10s %14d %10d %10.2f %10.0f %14s\n", s, n, a, 100 * share, n * share, h}'
     continue
   fi

@@ -24,7 +24,7 @@ constexpr uint64_t kFixedCostShare = 100;
 constexpr uint64_t kOwnWeight = 1000;
 constexpr uint32_t kMaxRefused = 16;              // guards that were tried and did not help
 constexpr uint64_t kToleratedShare = 10'000;      // one unit in so many
-constexpr uint64_t kLevelsOfACost = 8;            // so many calls deeper is as bad as dearer by one
+constexpr uint64_t kLevelsOfACost = 8;            // so many calls deeper is the cost once more
 constexpr WideSum kLeastGain = WideSum{1} << 26;  // 1/64 bit in all
 
 struct GuardCandidate {
