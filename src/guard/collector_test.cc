@@ -339,6 +339,11 @@ TEST(Collector, KeepsTheLooksAtATailForItsReport) {
 TEST(Collector, AThreadThatWaitsForEventsOutsideOfAKnownLoopDoesNotHang) {
   Collected waiting(&WaitForEver);
   SetSlowUnit(waiting.runtime(), waiting.process().pid(), GuardClockNs() - 60'000'000);
+  waiting.Poll(1);
+  // It goes on as another call (restart_syscall), as after a look that stops a thread.
+  kill(static_cast<pid_t>(waiting.process().pid()), SIGSTOP);
+  usleep(20'000);
+  kill(static_cast<pid_t>(waiting.process().pid()), SIGCONT);
   waiting.Poll(10);
   EXPECT_TRUE(waiting.reports.empty());
   // Inside of something that training knows it does.

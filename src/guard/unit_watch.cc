@@ -35,10 +35,19 @@ bool IsWaitForEvents(int64_t system_call) {
   return std::find(std::begin(kCalls), std::end(kCalls), system_call) != std::end(kCalls);
 }
 
-bool WaitsForEvents(const OpenUnit& unit, const ThreadStack& stack) {
+// A call that a look, or a signal, interrupted goes on as restart_syscall: it is that of the look
+// before.
+bool IsInWaitForEvents(const std::vector<UnitLook>& looks) {
+  const auto look = std::find_if(looks.rbegin(), looks.rend(), [](const UnitLook& one) {
+    return one.stack.running || one.stack.system_call != SYS_restart_syscall;
+  });
+  return look != looks.rend() && !look->stack.running && IsWaitForEvents(look->stack.system_call);
+}
+
+bool WaitsForEvents(const OpenUnit& unit, const std::vector<UnitLook>& looks) {
   const bool in_handler =
       unit.kind == wire::UnitKind::kHandler || unit.kind == wire::UnitKind::kCommand;
-  return !in_handler && !stack.running && IsWaitForEvents(stack.system_call) &&
+  return !in_handler && IsInWaitForEvents(looks) &&
          std::all_of(std::begin(unit.contexts), std::end(unit.contexts),
                      [](uint64_t word) { return word == 0; });
 }
@@ -118,7 +127,7 @@ std::vector<HungUnit> UnitWatch::Round(const GuardedProcess& process, const Proc
     hung.unit = unit;
     std::copy_if(watched.looks.begin(), watched.looks.end(), std::back_inserter(hung.looks),
                  [&](const UnitLook& look) { return look.time_ns >= unit.begin_ns; });
-    if (!hung.looks.empty() && WaitsForEvents(unit, hung.looks.back().stack)) continue;
+    if (WaitsForEvents(unit, hung.looks)) continue;
     watched.hung_begin_ns = unit.begin_ns;
     watched.hung_kind = unit.kind;
     hanging.push_back(std::move(hung));
