@@ -149,7 +149,7 @@ uint32_t CountedKinds(int cpus) {
 // CPUs.
 uint32_t RememberedStacks(uint32_t cpus) {
   constexpr uint32_t kEntries = 1 << 13;
-  return std::bit_floor(std::clamp<uint32_t>(kEntries / cpus, 128, 1024));
+  return std::bit_floor(std::clamp<uint32_t>(kEntries / cpus, 128, 2048));
 }
 
 // The same for rules of unwinding.

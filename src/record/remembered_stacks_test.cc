@@ -280,6 +280,41 @@ TEST_F(RememberedStacks, AreToldApartWhereSeveralPathsLeadToOnePlace) {
   EXPECT_EQ(Frequent(remembered.waits, remembered.count), Frequent(walked.waits, walked.count));
 }
 
+// Frames of many sizes: what tells a stack is read in several pieces, some of one word.
+template <int kDepth>
+[[gnu::noinline]] void NapFarDown() {
+  constexpr int kBytes = kDepth % 11 == 10 ? 6000 : 8 + 56 * (kDepth % 9);
+  volatile char frame[kBytes];
+  asm volatile("" ::"r"(frame) : "memory");
+  if constexpr (kDepth == 0) {
+    usleep(20);
+  } else {
+    NapFarDown<kDepth - 1>();
+  }
+  asm volatile("" ::"r"(frame), "i"(kDepth) : "memory");
+}
+template <int kPath>
+[[gnu::noinline]] void NapBelow() {
+  NapFarDown<44>();
+  asm volatile("" ::"i"(kPath) : "memory");
+}
+void NapBelowTwo() {
+  NapBelow<0>();
+  NapBelow<1>();
+}
+
+TEST_F(RememberedStacks, AreToldApartByAWordThatIsFarFromTheOthers) {
+  const Players players(&NapBelowTwo);
+  const Places walked = Record(players, {.remember = false});
+  const Places remembered = Record(players, {});
+  ASSERT_GT(walked.count, 500u);
+  ASSERT_GT(remembered.count, 500u);
+  EXPECT_EQ(walked.walks.recalled, 0u);
+  EXPECT_GT(remembered.walks.recalled * 10, remembered.count * 8);
+  EXPECT_EQ(Frequent(remembered.waits, remembered.count).size(), 2u);
+  EXPECT_EQ(Frequent(remembered.waits, remembered.count), Frequent(walked.waits, walked.count));
+}
+
 // Again and again there is one too many, so all are forgotten, and none is missing.
 TEST_F(RememberedStacks, AreToldAgainWhenTheyWereTooMany) {
   const Players players(&NapOnEveryPath);

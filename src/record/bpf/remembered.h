@@ -3,8 +3,9 @@
 // User stacks that were walked before. Where a walk leads is decided by the
 // registers that it begins with, the tables, and the words of the stack that it
 // believes. Who finds all of these as they were has the same stack, and need not
-// walk: a look at a word costs a fifth of a step. Nothing is taken on trust, so a
-// remembered stack is always the one that a walk would find.
+// walk. Nothing is taken on trust, so a remembered stack is always the one that a walk
+// would find. To read memory of the program costs as much for a word as for many, so
+// words that stand near each other are read together.
 //
 // Threads come back to the same places to wait, to wake others and to use disks; a
 // place is known by its program counter and stack pointer. Several paths can lead to
@@ -16,15 +17,14 @@
 
 #include "architecture.h"
 #include "maps.h"
+#include "stack_window.h"
 
 enum {
-  kRememberedWords = 40,
+  kRememberedWords = 64,
   kRememberedPaths = 4,  // entries that are looked at
-};
-
-struct RememberedWord {
-  uint64_t address;
-  uint64_t value;
+  // Words that stand no farther apart are read at once, with what lies between them.
+  kReadTogether = 32,
+  kPlaceBits = 24,
 };
 
 struct RememberedStack {
@@ -42,8 +42,12 @@ struct RememberedStack {
   uint8_t uses_frame_pointer;  // as it was in the register
   uint8_t uses_link_register;
   uint8_t by_rule;  // complete, because a table says so
-  uint8_t pad[4];
-  struct RememberedWord words[kRememberedWords];
+  uint8_t reading;  // the word with which the last reading begins
+  uint8_t pad[3];
+  // Of each word, how many stand between it and the stack pointer; in the bits from kPlaceBits on
+  // how many are read from there on, 0 where it is read with one before.
+  uint32_t places[kRememberedWords];
+  uint64_t words[kRememberedWords];
 };
 
 // By desk, CPU and place. How many is set by the recorder.
@@ -69,19 +73,41 @@ static __always_inline struct RememberedStack *remembered_at(uint64_t hash, uint
   return bpf_map_lookup_elem(&remembered_stacks, &key);
 }
 
+static __always_inline void do_not_remember(struct RememberedStack *memory) {
+  if (memory) memory->count = kRememberedWords + 1;
+}
+
+// The reading that the word is part of gets so many words; 0: the word stands too far from it.
+static __always_inline uint32_t words_with(const struct RememberedStack *memory, uint32_t place) {
+  const uint32_t reading = memory->reading;
+  if (!memory->count || reading >= kRememberedWords) return 0;
+  const uint32_t words = memory->places[reading] >> kPlaceBits;
+  const uint32_t index = place - (memory->places[reading] & ((1 << kPlaceBits) - 1));
+  if (index >= kWindowWords || index >= words + kReadTogether) return 0;
+  return index < words ? words : index + 1;
+}
+
 static __always_inline void remember_word(struct RememberedStack *memory, uint64_t address,
                                           uint64_t value) {
   if (!memory) return;
   const uint32_t count = memory->count;
-  if (count < kRememberedWords) {
-    memory->words[count].address = address;
-    memory->words[count].value = value;
+  const uint64_t above = address - memory->stack_pointer;
+  if ((above & 7) || above >> 3 >= 1 << kPlaceBits || count >= kRememberedWords) {
+    return do_not_remember(memory);
   }
+  uint32_t place = (uint32_t)(above >> 3);
+  const uint32_t words = words_with(memory, place);
+  if (words) {
+    const uint32_t reading = memory->reading & (kRememberedWords - 1);
+    memory->places[reading] =
+        (memory->places[reading] & ((1 << kPlaceBits) - 1)) | words << kPlaceBits;
+  } else {
+    memory->reading = count;
+    place |= 1 << kPlaceBits;
+  }
+  memory->places[count] = place;
+  memory->words[count] = value;
   memory->count = count + 1;
-}
-
-static __always_inline void do_not_remember(struct RememberedStack *memory) {
-  if (memory) memory->count = kRememberedWords + 1;
 }
 
 static __always_inline void begin_to_remember(struct RememberedStack *memory,
@@ -95,20 +121,26 @@ static __always_inline void begin_to_remember(struct RememberedStack *memory,
   memory->seed = seed;
   memory->version = version;
   memory->count = 0;
+  memory->reading = 0;
   memory->uses_frame_pointer = 0;
   memory->uses_link_register = 0;
 }
 
 // 0: all words are what they were; else a hash of the first that is not.
-__noinline uint64_t differing_word(struct RememberedStack *memory) {
-  if (!memory) return 1;
+__noinline uint64_t differing_word(struct RememberedStack *memory, uint32_t desk) {
+  struct StackWindow *window = bpf_map_lookup_elem(&stack_windows, &desk);
+  if (!memory || !window) return 1;
+  uint32_t first = 0;
   for (uint32_t i = 0; i < kRememberedWords; ++i) {
     if (i >= memory->count) break;
-    uint64_t value = 0;
-    if (bpf_probe_read_user(&value, sizeof(value), (const void *)memory->words[i].address) != 0) {
-      return 1;
+    const uint32_t place = memory->places[i] & ((1 << kPlaceBits) - 1);
+    const uint32_t words = memory->places[i] >> kPlaceBits;
+    if (words) {
+      first = place;
+      if (!read_words(window, memory->stack_pointer + place * 8ull, words)) return 1;
     }
-    if (value != memory->words[i].value) return mix(i + 1, value) | 1;
+    const uint64_t value = window->words[(place - first) & (kWindowWords - 1)];
+    if (value != memory->words[i]) return mix(i + 1, value) | 1;
   }
   return 0;
 }
@@ -122,14 +154,14 @@ static __always_inline bool is_of_place(const struct RememberedStack *memory,
 }
 
 static __always_inline uint64_t what_differs(struct RememberedStack *memory,
-                                             const struct UserRegisters *now) {
+                                             const struct UserRegisters *now, uint32_t desk) {
   if (memory->uses_frame_pointer && memory->frame_pointer != now->frame_pointer) {
     return now->frame_pointer | 1;
   }
   if (memory->uses_link_register && memory->link_register != now->link_register) {
     return now->link_register | 1;
   }
-  return differing_word(memory);
+  return differing_word(memory, desk);
 }
 
 // The entry of the stack that a thread now has; `stands`: it is remembered there, else
@@ -143,7 +175,7 @@ static __always_inline struct RememberedStack *find_remembered(const struct User
   for (uint32_t i = 0; i < kRememberedPaths; ++i) {
     memory = remembered_at(hash, desk);
     if (!memory || !is_of_place(memory, now, seed, version)) break;
-    const uint64_t difference = what_differs(memory, now);
+    const uint64_t difference = what_differs(memory, now, desk);
     if (!difference) {
       *stands = true;
       break;

@@ -43,6 +43,16 @@ static __always_inline bool move_window(struct StackWindow *window, uint64_t add
   return bpf_probe_read_user(window->words, bytes, (const void *)address) == 0;
 }
 
+// Other words than those that a walk moves on to: so many, up to kWindowWords.
+static __always_inline bool read_words(struct StackWindow *window, uint64_t address,
+                                       uint32_t words) {
+  uint64_t bytes = words * 8ull;
+  // The verifier must see the bound.
+  asm volatile("%0 &= 0x7ff" : "+r"(bytes));
+  if (bytes > kWindowWords * 8) return false;
+  return bpf_probe_read_user(window->words, bytes, (const void *)address) == 0;
+}
+
 static __always_inline bool read_pair(struct StackWindow *window, uint64_t address,
                                       uint64_t *pair) {
   if (address & 7) return false;

@@ -74,7 +74,7 @@ __noinline int meet_anchor(struct UnwindState *state, uint32_t count) {
   struct RememberedPart *part = part_of(state);
   if (!part) return 0;
   if (is_of_place(&part->stack, &anchor, seed, state->version) &&
-      !what_differs(&part->stack, &anchor)) {
+      !what_differs(&part->stack, &anchor, state->desk)) {
     return 1;
   }
   begin_to_remember(&part->stack, &anchor, seed, state->version);
