@@ -13,6 +13,8 @@
 #include <set>
 #include <string>
 
+#include "cli/own_cost.h"
+#include "guard/collector.h"
 #include "guard_hand_plan.h"
 
 namespace culprit::guard {
@@ -157,6 +159,26 @@ TEST(GuardSession, PlansChangeWhileTheProgramRuns) {
   ASSERT_TRUE(session.Want(wire::kRemove).ok());
   ASSERT_TRUE(loop.FeedUntil([&] { return counters().ended; }));
   loop.Feed(50);
+  EXPECT_TRUE(loop.EndsWell());
+}
+
+TEST(GuardSession, WhatTheRuntimeTakesIsMeasured) {
+  if (!kX86.empty()) GTEST_SKIP() << "an emulator's places are not those of the program";
+  cli::OwnCost cost(1);
+  if (!cost.share().why_not.empty()) GTEST_SKIP() << cost.share().why_not;
+  // Every entry of every function is logged.
+  SessionFolder session = MakeSession(HandPlan(wire::Mode::kTrain).Bytes());
+  Collector collector(session, {.watch = false});
+  FedLoop loop(session.path());
+  const uint64_t until_ns = GuardClockNs() + 60'000'000'000;
+  while (cost.share().samples < 100 && GuardClockNs() < until_ns) {
+    loop.Feed(2000);
+    collector.Poll({});
+    cost.Turn(collector, GuardClockNs());
+  }
+  EXPECT_GE(cost.share().samples, 100u);
+  EXPECT_GT(cost.share().Share(), 0.1);
+  EXPECT_LT(cost.share().Share(), 0.95);
   EXPECT_TRUE(loop.EndsWell());
 }
 

@@ -11,6 +11,7 @@
 #include "cli/guard_target.h"
 #include "cli/guard_text.h"
 #include "cli/live_flags.h"
+#include "cli/own_cost.h"
 #include "guard/collector.h"
 #include "guard/plan_builder.h"
 #include "guard/profile_file.h"
@@ -203,8 +204,10 @@ Status Watch(const WatchSession& watch, GuardTarget& target, ReportDesk& desk) {
     asked_ns = now_ns;
     return !target.alive();
   };
+  OwnCost own_cost(kGuardPlan);
   while (!ended() && GuardSignals::Stop() == 0 && !over()) {
     collector.Poll(sink);
+    own_cost.Turn(collector, GuardClockNs());
     SleepMs(static_cast<int64_t>(collector.PauseNs() / 1'000'000));
   }
   collector.Finish(sink);
@@ -224,6 +227,8 @@ Status Watch(const WatchSession& watch, GuardTarget& target, ReportDesk& desk) {
   desk.summary.totals = collector.Totals();
   desk.summary.totals.hits = std::max(hits, desk.summary.totals.hits);
   desk.summary.plan = watch.facts;
+  desk.summary.budget_ppm = watch.flags.budget_ppm;
+  desk.summary.own_cost = own_cost.share();
   desk.summary.dur_ns = GuardClockNs() - begin_ns;
   if (desk.summary.totals.processes == 0) {
     return Error{.message = "the program did not load the guards",

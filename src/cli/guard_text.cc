@@ -138,6 +138,27 @@ std::string GuardReportText(const UnitReport& report, bool color) {
   return text;
 }
 
+namespace {
+
+constexpr uint64_t kFewestSamples = 200;
+
+std::string OwnCostText(const GuardSummary& summary) {
+  const OwnCostShare& cost = summary.own_cost;
+  if (!cost.why_not.empty()) return "not known: " + cost.why_not;
+  if (cost.samples < kFewestSamples) {
+    return "not known: only " + FormatCount(cost.samples) + " samples of the program";
+  }
+  const auto ppm = [](double share) { return PpmText(static_cast<uint64_t>(share * 1e6 + 0.5)); };
+  std::string text = ppm(cost.Share()) + " of the program's CPU time, by " +
+                     FormatCount(cost.samples) + " samples (± " + ppm(cost.Error()) + ")";
+  if ((cost.Share() - cost.Error()) * 1e6 > static_cast<double>(summary.budget_ppm)) {
+    text += ", more than the budget: a smaller --budget has fewer guards";
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string GuardSummaryText(const GuardSummary& summary, const Output& output) {
   const guard::SessionTotals& totals = summary.totals;
   const auto count = [](uint64_t n) { return FormatCount(n); };
@@ -160,6 +181,7 @@ std::string GuardSummaryText(const GuardSummary& summary, const Output& output) 
                                : "")},
       {"hits per unit", PerUnit(per_mega)},
       {"expected cost", PpmText(summary.plan.cost_ppm) + " of a unit's time"},
+      {"measured cost", OwnCostText(summary)},
       {"looks", PpmText(summary.looks_ppm) + " of the program's CPU time"}};
   if (totals.withdrawn > 0) {
     facts.emplace_back("withdrawn",

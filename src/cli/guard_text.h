@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/own_cost.h"
 #include "guard/collector.h"
 #include "guard/plan_builder.h"
 #include "guard/profile.h"
@@ -24,6 +25,8 @@ std::string GuardReportText(const guard::UnitReport& report, bool color);
 struct GuardSummary {
   guard::SessionTotals totals;
   guard::PlanFacts plan;
+  uint64_t budget_ppm = 0;
+  OwnCostShare own_cost;
   uint64_t dur_ns = 0;
   uint64_t looks_ppm = 0;  // what looking cost, of the program's CPU time
   uint64_t reports = 0;

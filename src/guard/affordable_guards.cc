@@ -2,7 +2,9 @@
 #include "guard/affordable_guards.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "guard/context_bits.h"
 #include "guard/runtime/wire.h"
@@ -19,10 +21,16 @@ constexpr uint64_t kMaxRedundantHits = 1'000'000;
 constexpr uint64_t kUnitsOfAHit = 1'000;
 constexpr size_t kMaxContexts = wire::kContextWords * 64;
 
+// Other than by their order.
+struct Wishes {
+  std::set<uint32_t> preferred;  // taken first
+  std::set<uint32_t> left_out;
+};
+
 // The preferred ones first, then the others in their order, as far as they fit. One that gained
 // nothing when it was chosen may have so many hits.
 AffordableGuards TakeInOrder(const Profile& profile, const AffordableOptions& options,
-                             const std::set<uint32_t>& preferred, uint64_t redundant_hits) {
+                             const Wishes& wishes, uint64_t redundant_hits) {
   AffordableGuards result;
   size_t contexts = 0;
   const auto take = [&](uint32_t number) {
@@ -40,11 +48,12 @@ AffordableGuards TakeInOrder(const Profile& profile, const AffordableOptions& op
   for (uint32_t i = 0; i < count; ++i) {
     if (profile.guards[i].boundary) take(i);
   }
-  for (const uint32_t number : preferred) take(number);
+  for (const uint32_t number : wishes.preferred) take(number);
   for (uint32_t i = 0; i < count; ++i) {
     const Guard& guard = profile.guards[i];
     const bool dear = guard.gain_microbits == 0 && guard.hits_per_mega_unit > redundant_hits;
-    if (!guard.boundary && !dear && !preferred.contains(i)) take(i);
+    const bool settled = guard.boundary || wishes.preferred.contains(i);
+    if (!settled && !dear && !wishes.left_out.contains(i)) take(i);
   }
   std::sort(result.numbers.begin(), result.numbers.end());
   const Judgement judgement = Judge(profile, GuardsOf(profile, result), kBothHalves, kBothHalves);
@@ -61,31 +70,83 @@ bool IsWorthIt(const AffordableGuards& then, const AffordableGuards& now) {
   return WideSum{then.right - now.right} * kUnitsOfAHit * 1'000'000 >= hits;
 }
 
+// Tries wishes and keeps those that are worth it.
+class Trials {
+ public:
+  Trials(const Profile& profile, const AffordableOptions& options)
+      : profile_(profile),
+        options_(options),
+        best_(TakeInOrder(profile, options, {}, kMaxRedundantHits)) {
+    if (AllRight()) return;
+    AffordableGuards with_dear = TakeInOrder(profile, options, {}, UINT64_MAX);
+    if (IsWorthIt(with_dear, best_)) best_ = std::move(with_dear);
+  }
+
+  // Those that were left out as too dear, in place of later ones.
+  void PreferOthers() {
+    uint32_t trials = 0;
+    for (bool better = true; better;) {
+      better = false;
+      for (uint32_t i = 0; i < profile_.guards.size() && !AllRight(); ++i) {
+        if (IsTaken(i)) continue;
+        if (++trials > kMaxTrials) return;
+        Wishes wishes = wishes_;
+        wishes.preferred.insert(i);
+        better |= Try(std::move(wishes));
+      }
+    }
+  }
+
+  // Those that mislead once some of the others are not there; by what is entered most, most units.
+  void LeaveOut() {
+    std::vector<uint32_t> taken;
+    std::copy_if(best_.numbers.begin(), best_.numbers.end(), std::back_inserter(taken),
+                 [&](uint32_t number) { return !profile_.guards[number].boundary; });
+    std::stable_sort(taken.begin(), taken.end(), [&](uint32_t a, uint32_t b) {
+      return profile_.guards[a].hits_per_mega_unit > profile_.guards[b].hits_per_mega_unit;
+    });
+    taken.resize(std::min<size_t>(taken.size(), kMaxTrials));
+    for (const uint32_t number : taken) {
+      if (NearlyAllRight()) return;
+      if (!IsTaken(number)) continue;
+      Wishes wishes = wishes_;
+      wishes.preferred.erase(number);
+      wishes.left_out.insert(number);
+      Try(std::move(wishes));
+    }
+  }
+
+  AffordableGuards Take() { return std::move(best_); }
+
+ private:
+  bool AllRight() const { return best_.right == best_.units; }
+  bool NearlyAllRight() const {
+    return (best_.units - best_.right) * kUnitsOfAHit < best_.units || AllRight();
+  }
+  bool IsTaken(uint32_t number) const {
+    return std::binary_search(best_.numbers.begin(), best_.numbers.end(), number);
+  }
+  bool Try(Wishes wishes) {
+    AffordableGuards then = TakeInOrder(profile_, options_, wishes, kMaxRedundantHits);
+    if (!IsWorthIt(then, best_)) return false;
+    best_ = std::move(then);
+    wishes_ = std::move(wishes);
+    return true;
+  }
+
+  const Profile& profile_;
+  const AffordableOptions& options_;
+  AffordableGuards best_;
+  Wishes wishes_;
+};
+
 }  // namespace
 
 AffordableGuards ChooseAffordable(const Profile& profile, const AffordableOptions& options) {
-  std::set<uint32_t> preferred;
-  AffordableGuards best = TakeInOrder(profile, options, preferred, kMaxRedundantHits);
-  if (best.right < best.units) {
-    AffordableGuards with_dear = TakeInOrder(profile, options, preferred, UINT64_MAX);
-    if (IsWorthIt(with_dear, best)) best = std::move(with_dear);
-  }
-  uint32_t trials = 0;
-  for (bool better = true; better;) {
-    better = false;
-    for (uint32_t i = 0; i < profile.guards.size() && best.right < best.units; ++i) {
-      if (std::binary_search(best.numbers.begin(), best.numbers.end(), i)) continue;
-      if (++trials > kMaxTrials) return best;
-      std::set<uint32_t> with = preferred;
-      with.insert(i);
-      AffordableGuards then = TakeInOrder(profile, options, with, kMaxRedundantHits);
-      if (!IsWorthIt(then, best)) continue;
-      best = std::move(then);
-      preferred = std::move(with);
-      better = true;
-    }
-  }
-  return best;
+  Trials trials(profile, options);
+  trials.PreferOthers();
+  trials.LeaveOut();
+  return trials.Take();
 }
 
 std::vector<Guard> GuardsOf(const Profile& profile, const AffordableGuards& affordable) {

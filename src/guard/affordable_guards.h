@@ -4,9 +4,10 @@
 // unit. They stand in the order of choice, and the first ones that fit are taken; but a
 // dear one that does not fit any more may tell more than all the cheap ones behind it. So
 // each that was left out is tried in place of later ones, and stays if more units of
-// training are then told right. Functions that cut sub-units are taken in any case; one
-// that only says again what others say, for loads that training did not see, not if it is
-// entered more than once a unit.
+// training are then told right; and where more than one unit in a thousand is not told right, each
+// that was taken is tried without, for what told types apart beside others may mislead without
+// them. Functions that cut sub-units are taken in any case; one that only says again what others
+// say, for loads that training did not see, not if it is entered more than once a unit.
 //
 // O(kMaxTrials x judging all shapes); deterministic.
 #pragma once

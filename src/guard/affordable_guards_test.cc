@@ -79,6 +79,24 @@ TEST(AffordableGuards, ADearGuardIsNotTakenForHardlyAnyUnit) {
   EXPECT_EQ(TakenFor(profile, UINT64_MAX), Numbers({0, 2}));
 }
 
+// Some units of the common type enter what is the rare one's only context that can be afforded.
+TEST(AffordableGuards, AGuardThatMisleadsWithoutTheOthersIsLeftOut) {
+  Profile profile = FlatProfile(3);
+  AddShape(profile, 0, {2}, 400);
+  AddShape(profile, 0, {0, 2}, 100);
+  AddShape(profile, 1, {0, 1}, 10);
+  profile.types = {{.units = 500}, {.units = 10}};
+  profile.guards = {
+      {.function = 0, .contexts = {{64}}, .hits_per_mega_unit = 216'000, .gain_microbits = 1},
+      {.function = 1, .contexts = {{64}}, .hits_per_mega_unit = 300'000, .gain_microbits = 1},
+      {.function = 2, .contexts = {{64}}, .hits_per_mega_unit = 980'000, .gain_microbits = 1},
+  };
+  using Numbers = std::vector<uint32_t>;
+  EXPECT_EQ(TakenFor(profile, UINT64_MAX), Numbers({0, 1, 2})) << "all units are told right";
+  EXPECT_EQ(TakenFor(profile, 250'000), Numbers()) << "100 units would be told wrong";
+  EXPECT_EQ(TakenFor(profile, 516'000), Numbers({1}));
+}
+
 // Against taking them in order, as far as they fit.
 TEST(AffordableGuards, AreWithinTheirBudgetAndTellNoLessThanTheFirstOnes) {
   uint64_t better = 0;

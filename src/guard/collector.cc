@@ -512,4 +512,18 @@ std::vector<int64_t> Collector::pids() const {
   return all;
 }
 
+std::optional<bool> Collector::IsOwnCode(int64_t pid, uint64_t address) const {
+  const auto member = members_.find(pid);
+  if (member == members_.end()) return std::nullopt;
+  switch (member->second.image->OwnerOf(address)) {
+    case ProcessImage::Owner::kRuntime:
+      return true;
+    case ProcessImage::Owner::kNoFile:
+      return member->second.process->IsTrampoline(address);
+    case ProcessImage::Owner::kOther:
+      break;
+  }
+  return false;
+}
+
 }  // namespace culprit::guard

@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,6 +87,8 @@ class Collector {
   // Every process that lives has let go.
   bool AllEnded() const;
   std::vector<int64_t> pids() const;
+  // Whether the code there is the guards' own, as far as is known; nothing: no process of ours.
+  std::optional<bool> IsOwnCode(int64_t pid, uint64_t address) const;
 
  private:
   struct RunningUnit {

@@ -169,6 +169,20 @@ TEST(Collector, LooksAtAHangingUnitAndNamesWhereItIs) {
   EXPECT_NE(reports[1].Where().find("GuardTestHangs"), std::string::npos);
 }
 
+TEST(Collector, KnowsTheGuardsCodeInItsProcesses) {
+  Collected collected;
+  const int64_t pid = collected.process().pid();
+  const auto code = reinterpret_cast<uint64_t>(&GuardTestHangs);
+  EXPECT_FALSE(collected.collector().IsOwnCode(pid, code).has_value()) << "not met yet";
+  collected.Poll();
+  EXPECT_EQ(collected.collector().IsOwnCode(pid, code), false);
+  EXPECT_EQ(collected.collector().IsOwnCode(pid, 0x10000), false);
+  collected.runtime().SetHeader(offsetof(wire::SlotsHeader, islands), uint64_t{0x10000});
+  EXPECT_EQ(collected.collector().IsOwnCode(pid, 0x10000), true);
+  EXPECT_EQ(collected.collector().IsOwnCode(pid, code), false);
+  EXPECT_FALSE(collected.collector().IsOwnCode(getpid(), 0x10000).has_value());
+}
+
 TEST(Collector, TellsOfALoopThatSpinsAndWhereItIs) {
   Collected collected;
   collected.UseUnitsOf(20'000);

@@ -92,6 +92,14 @@ bool GuardedProcess::IsWhole(const UnitSlot& slot, uint32_t index) const {
          before == after;
 }
 
+bool GuardedProcess::IsTrampoline(uint64_t address) const {
+  uint64_t begins[wire::kIslands] = {};
+  if (!slots_.Read(offsetof(SlotsHeader, islands), begins)) return false;
+  return std::any_of(std::begin(begins), std::end(begins), [&](uint64_t begin) {
+    return begin != 0 && address >= begin && address - begin < wire::kIslandBytes;
+  });
+}
+
 ProcessCounters GuardedProcess::Counters() const {
   ProcessCounters counters;
   counters.pid = pid_;

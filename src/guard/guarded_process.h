@@ -84,6 +84,8 @@ class GuardedProcess {
   std::vector<ThreadUnits> UnitsByThread() const;
   // As of the last OpenUnits(): no unit was open, and none had been since the one before.
   bool idle() const { return idle_; }
+  // In the runtime's trampolines. A system call.
+  bool IsTrampoline(uint64_t address) const;
   // Everything that is in the ring now. Returns how many records it took.
   uint64_t Drain(const RingSink& sink);
   uint64_t bad_records() const { return bad_records_; }

@@ -160,6 +160,19 @@ TEST(GuardedProcess, TellsAUnitFromTheOneAfterIt) {
   EXPECT_FALSE(process.value().IsOpen(units[0]));
 }
 
+TEST(GuardedProcess, KnowsWhereItsTrampolinesAre) {
+  const TestFolder folder;
+  FakeRuntime runtime(folder.path(), getpid());
+  auto process = Open(folder);
+  ASSERT_TRUE(process.ok());
+  EXPECT_FALSE(process.value().IsTrampoline(0)) << "there are none yet";
+  runtime.SetHeader(offsetof(wire::SlotsHeader, islands) + sizeof(uint64_t), uint64_t{0x500000});
+  EXPECT_FALSE(process.value().IsTrampoline(0x4fffff));
+  EXPECT_TRUE(process.value().IsTrampoline(0x500000));
+  EXPECT_TRUE(process.value().IsTrampoline(0x500000 + wire::kIslandBytes - 1));
+  EXPECT_FALSE(process.value().IsTrampoline(0x500000 + wire::kIslandBytes));
+}
+
 TEST(GuardedProcess, SurvivesAFileCutShort) {
   const TestFolder folder;
   FakeRuntime runtime(folder.path(), getpid());

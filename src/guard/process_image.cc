@@ -50,6 +50,12 @@ std::string HexText(uint64_t value) {
 
 }  // namespace
 
+ProcessImage::Owner ProcessImage::OwnerOf(uint64_t address) const {
+  const MappedCode* code = Find(address);
+  if (code == nullptr || code->path.empty()) return Owner::kNoFile;
+  return BaseName(code->path) == kRuntimeName ? Owner::kRuntime : Owner::kOther;
+}
+
 Result<ProcessImage> ProcessImage::Read(int64_t pid) {
   CULPRIT_ASSIGN(const std::string maps, ReadProcFile(ProcPath(pid, "maps")));
   return Parse(maps);

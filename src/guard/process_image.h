@@ -35,6 +35,9 @@ class ProcessImage {
   // Null where no code is.
   const MappedCode* Find(uint64_t address) const;
   const std::vector<MappedCode>& code() const { return code_; }
+  // In a file: the injected runtime's, or another.
+  enum class Owner { kNoFile, kRuntime, kOther };
+  Owner OwnerOf(uint64_t address) const;
 
  private:
   std::vector<MappedCode> code_;  // by address

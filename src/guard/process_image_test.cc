@@ -27,6 +27,17 @@ TEST(ProcessImage, ReadsCodeOfMapsAndLeavesTheRest) {
   EXPECT_EQ(image.Find(0), nullptr);
 }
 
+TEST(ProcessImage, KnowsTheRuntimesCode) {
+  const ProcessImage image = ProcessImage::Parse(
+      "aaaa0000-aaaa2000 r-xp 00001000 fe:00 12 /usr/bin/server\n"
+      "bbbb0000-bbbb1000 r-xp 00000000 00:00 0\n"
+      "cccc0000-cccc1000 r-xp 00000000 fe:00 13 /usr/lib/culprit/libculprit_guard.so\n");
+  EXPECT_EQ(image.OwnerOf(0xaaaa0000), ProcessImage::Owner::kOther);
+  EXPECT_EQ(image.OwnerOf(0xbbbb0000), ProcessImage::Owner::kNoFile);
+  EXPECT_EQ(image.OwnerOf(0xcccc0fff), ProcessImage::Owner::kRuntime);
+  EXPECT_EQ(image.OwnerOf(0xcccc1000), ProcessImage::Owner::kNoFile);
+}
+
 TEST(ProcessImage, NamesTheCodeOfThisProcess) {
   const auto image = ProcessImage::Read(getpid());
   ASSERT_TRUE(image.ok());

@@ -285,6 +285,13 @@ void RemoveEverything() {
   ForgetTraining(hooks);
 }
 
+void FillIslands(std::atomic<uint64_t> (&begins)[wire::kIslands]) {
+  const NearMemory& memory = TheHooks().patcher.memory();
+  for (size_t i = 0; i < std::min<size_t>(memory.islands(), wire::kIslands); ++i) {
+    begins[i].store(memory.IslandBegin(i));
+  }
+}
+
 bool WriteFunctions() {
   Hooks& hooks = TheHooks();
   const auto pid = static_cast<uint32_t>(RawGetPid());

@@ -9,11 +9,13 @@
 // be put in while threads run (patcher.h).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 
 #include "guard/runtime/hook.h"
 #include "guard/runtime/loaded_plan.h"
+#include "guard/runtime/wire.h"
 
 namespace culprit::guard::runtime {
 
@@ -46,6 +48,9 @@ void RemoveGuards(std::span<const uint64_t> entries);
 // those of the training are replaced by some that do nothing, for guards to replace.
 void EndEntryHooks();
 void RemoveEverything();
+
+// The first places where trampolines are (wire::SlotsHeader::islands).
+void FillIslands(std::atomic<uint64_t> (&begins)[wire::kIslands]);
 
 // Writes functions.PID: whole, or in a child what its parent does not have.
 bool WriteFunctions();

@@ -9,10 +9,12 @@
 // Not thread-safe. Cost: reading /proc/self/maps when a new island is needed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "guard/runtime/loaded_modules.h"
 #include "guard/runtime/mapped_array.h"
+#include "guard/runtime/wire.h"
 
 namespace culprit::guard::runtime {
 
@@ -33,7 +35,7 @@ class NearMemory {
 #else
   static constexpr uint64_t kReach = 1900ull << 20;  // of a jump's 2 GiB
 #endif
-  static constexpr uint64_t kIslandBytes = 1ull << 20;
+  static constexpr uint64_t kIslandBytes = wire::kIslandBytes;
 
   // `size` writable bytes (at most a page) such that all of them are within
   // reach of `address`, or null. Aligned to 16. Valid until Seal.
@@ -46,6 +48,9 @@ class NearMemory {
   bool Seal();
 
   uint64_t used_bytes() const { return used_bytes_; }
+  // An island is kIslandBytes of memory that Take takes from.
+  size_t islands() const { return islands_.size(); }
+  uint64_t IslandBegin(size_t index) const { return islands_[index].range.begin; }
 
  private:
   struct Island {

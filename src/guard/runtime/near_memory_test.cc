@@ -66,6 +66,15 @@ TEST(NearMemory, WhatIsTakenIsInReachWritableThenExecutable) {
     ASSERT_TRUE(mapping != nullptr && !mapping->writable && mapping->executable);
   }
   EXPECT_EQ(memory.used_bytes(), 6000u * 512);
+  for (const uint8_t* bytes : taken) {
+    size_t islands = 0;
+    for (size_t i = 0; i < memory.islands(); ++i) {
+      const uint64_t begin = memory.IslandBegin(i);
+      const auto address = reinterpret_cast<uint64_t>(bytes);
+      islands += address >= begin && address - begin < NearMemory::kIslandBytes ? 1 : 0;
+    }
+    ASSERT_EQ(islands, 1u);
+  }
 }
 
 TEST(NearMemory, WhatWasTooMuchIsTakenNext) {

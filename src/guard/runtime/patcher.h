@@ -78,6 +78,7 @@ class Patcher {
   size_t patched() const { return patches_.size(); }
   bool IsPatched(uint64_t entry) const;
   uint64_t trampoline_bytes() const { return memory_.used_bytes(); }
+  const NearMemory& memory() const { return memory_; }
 
  private:
   struct Patch {

@@ -178,6 +178,7 @@ void PublishCounters() {
   header.refused = g_counters.refused.load();
   header.removed = g_counters.removed.load();
   header.foreign_modules = g_counters.foreign_modules.load();
+  for (uint32_t i = 0; i < wire::kIslands; ++i) header.islands[i] = g_counters.islands[i].load();
 }
 
 }  // namespace culprit::guard::runtime

@@ -79,6 +79,7 @@ bool EnsureSlot(ThreadState& state);
 // Counters of what was patched, kept also for children (SlotsHeader has them).
 struct PatchCounters {
   std::atomic<uint32_t> plan, patched, refused, removed, foreign_modules;
+  std::atomic<uint64_t> islands[wire::kIslands];
 };
 PatchCounters& Counters();
 // The thread's units since the last time, where culprit sees them.

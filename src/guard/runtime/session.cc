@@ -74,6 +74,7 @@ void Count(const LoadedPlan& plan, const HookCounts& counts) {
   counters.patched.store(counts.patched);
   counters.refused.store(counts.refused);
   counters.foreign_modules.store(plan.foreign_modules);
+  FillIslands(counters.islands);
 }
 
 // The entries of the training lead to a log that nobody writes from here on.

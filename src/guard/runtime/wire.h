@@ -28,13 +28,15 @@
 namespace culprit::guard::wire {
 
 inline constexpr char kSessionVariable[] = "CULPRIT_GUARD_SESSION";
-inline constexpr uint32_t kWireVersion = 8;
+inline constexpr uint32_t kWireVersion = 9;
 // Behind the name of a file (modules.PID, functions.PID) that a process wrote anew as another
 // user than it was: it cannot change the first one, and this one is right.
 inline constexpr char kLaterFile[] = ".later";
 inline constexpr uint32_t kContextWords = 8;  // distinct contexts of a plan: 512 at most
 inline constexpr uint32_t kMaxThreads = 4096;
 inline constexpr uint32_t kMaxFrames = 96;
+inline constexpr uint32_t kIslands = 8;  // of trampolines, that culprit hears of
+inline constexpr uint64_t kIslandBytes = 1ull << 20;
 inline constexpr uint32_t kMaxBuildId = 32;
 
 constexpr uint64_t Magic(const char (&text)[9]) {
@@ -216,6 +218,8 @@ struct SlotsHeader {
   uint64_t base_ticks, base_ns, ticks_mult;
   std::atomic<uint32_t> ended;  // the runtime let go (exit, removal)
   std::atomic<uint32_t> slots;  // none at or above it was ever used
+  // Where trampolines are: the begins of kIslandBytes each; 0: no more.
+  std::atomic<uint64_t> islands[kIslands];
 };
 // Behind it kMaxThreads slots, at offset 256. Slots fill from the front. A child
 // makes its files at its first unit (one that only execs makes none), through a

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/guard_text.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/buffer_output.h"
+
+namespace culprit::cli {
+namespace {
+
+std::string MeasuredCost(const OwnCostShare& cost) {
+  GuardSummary summary;
+  summary.budget_ppm = 10'000;
+  summary.own_cost = cost;
+  const std::string text = GuardSummaryText(summary, BufferOutput());
+  constexpr std::string_view kName = "measured cost";
+  const size_t begin = text.find(kName);
+  if (begin == std::string::npos) return "";
+  const size_t value = text.find_first_not_of(' ', begin + kName.size());
+  return text.substr(value, text.find('\n', value) - value);
+}
+
+TEST(GuardSummary, SaysWhatTheGuardsTook) {
+  EXPECT_EQ(MeasuredCost({.samples = 10'000, .own = 80}),
+            "0.8 % of the program's CPU time, by 10.0 k samples (± 0.2 %)");
+}
+
+TEST(GuardSummary, SaysThatItIsSurelyMoreThanTheBudget) {
+  EXPECT_EQ(MeasuredCost({.samples = 10'000, .own = 115}),
+            "1.2 % of the program's CPU time, by 10.0 k samples (± 0.2 %)")
+      << "it may as well be less";
+  EXPECT_EQ(MeasuredCost({.samples = 10'000, .own = 300}),
+            "3.0 % of the program's CPU time, by 10.0 k samples (± 0.3 %), more than the budget: a "
+            "smaller --budget has fewer guards");
+}
+
+TEST(GuardSummary, SaysWhyTheCostIsNotKnown) {
+  EXPECT_EQ(MeasuredCost({.samples = 199, .own = 2}), "not known: only 199 samples of the program");
+  EXPECT_EQ(MeasuredCost({.why_not = "cannot sample CPUs: Permission denied"}),
+            "not known: cannot sample CPUs: Permission denied");
+}
+
+}  // namespace
+}  // namespace culprit::cli
