@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 #include "report/plain_text.h"
@@ -148,7 +149,9 @@ std::string OwnCostText(const GuardSummary& summary) {
   if (cost.samples < kFewestSamples) {
     return "not known: only " + FormatCount(cost.samples) + " samples of the program";
   }
-  const auto ppm = [](double share) { return PpmText(static_cast<uint64_t>(share * 1e6 + 0.5)); };
+  const auto ppm = [](double share) {
+    return PpmText(static_cast<uint64_t>(std::llround(share * 1e6)));
+  };
   std::string text = ppm(cost.Share()) + " of the program's CPU time, by " +
                      FormatCount(cost.samples) + " samples (± " + ppm(cost.Error()) + ")";
   if ((cost.Share() - cost.Error()) * 1e6 > static_cast<double>(summary.budget_ppm)) {

@@ -19,8 +19,6 @@ constexpr int64_t kHeardNs = 200'000;
 
 // How often the members of cgroups are looked at.
 constexpr int64_t kJoinNs = 100'000'000;
-// For the first unwind tables; what is not ready then follows.
-constexpr int64_t kWarmUpNs = 150'000'000;
 // Of the budget, and of one CPU, for those that are made later.
 constexpr double kTableShare = 1.0 / 3;
 // What is in the ring is read when it fills so much of it, or after that time.
@@ -75,7 +73,7 @@ Status BpfRecording::StartUnwinding(const std::vector<int64_t>& pids, int64_t st
   unwind_->AwaitExec(starting_pid);
   if (!options_.program.empty()) unwind_->LookAtProgram(options_.program);
   unwind_->Look(pids);
-  unwind_->Settle(kWarmUpNs);
+  unwind_->Settle(options_.warm_up_ns);
   return {};
 }
 

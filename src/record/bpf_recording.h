@@ -36,6 +36,7 @@ struct BpfRecordingOptions {
   std::optional<FunctionRuntime> functions = {};
   double budget = 0;  // 0: no bound
   size_t max_stacks = StackTable::kMaxStacks;
+  int64_t warm_up_ns = 150'000'000;  // for the first unwind tables; what is not ready then follows
 };
 
 class BpfRecording {

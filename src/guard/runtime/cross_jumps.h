@@ -4,8 +4,10 @@
 // its entry. Compilers make them from a cold part back to its function, and
 // assembly does it for shared code (the C library's memmove and mempcpy), so
 // looking at a function alone does not tell whether five of its bytes can be
-// replaced. Learned once per module from all its code; about 5 ns an instruction.
-// Not thread-safe.
+// replaced. Near ones are found by decoding what lies around; far ones by the bytes of
+// their opcodes anywhere in the module, so that one too many may be found, which refuses an
+// entry. About 1 ns a byte of the module's code: where threads are held for it, no more
+// modules should be asked than is needed.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +19,12 @@
 
 namespace culprit::guard::runtime {
 
-class CrossJumps {
- public:
-  // Of those modules that are not known yet.
-  void Learn(std::span<const LoadedModule> modules);
-  void Learn(std::span<const ImageSegment> image, std::span<const FunctionStart> starts);
-  std::span<const uint64_t> targets() const { return targets_.span(); }  // ascending
-
- private:
-  struct Known {
-    AddressRange range;
-    uint64_t build_id;
-  };
-  MappedArray<Known> known_;
-  MappedArray<uint64_t> targets_;
-};
+// Where they lead to, ascending, of those into `wanted` (some of the functions, ascending). False:
+// no memory.
+bool FindCrossJumps(std::span<const LoadedModule> modules, std::span<const FunctionStart> wanted,
+                    MappedArray<uint64_t>& targets);
+// The same for one module, whose functions are `starts`.
+bool FindCrossJumps(std::span<const ImageSegment> image, std::span<const FunctionStart> starts,
+                    std::span<const FunctionStart> wanted, MappedArray<uint64_t>& targets);
 
 }  // namespace culprit::guard::runtime

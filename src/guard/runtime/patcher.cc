@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "guard/runtime/code_address.h"
+#include "guard/runtime/cross_jumps.h"
 #include "guard/runtime/other_threads.h"
 #if defined(__aarch64__)
 #include "guard/runtime/arm64_trampoline.h"
@@ -106,6 +107,7 @@ struct Patcher::Batch {
   MappedArray<Mapping> mappings;
   MappedArray<LoadedModule> modules;
   MappedArray<Change> changes;
+  MappedArray<uint64_t> jumps;  // into the entries that have no hook yet; ascending
   OtherThreads threads;
   size_t done = 0;
 
@@ -147,7 +149,7 @@ EntrySite Patcher::SiteOf(const FunctionStart& function, const Batch& batch, siz
       ReadOnlyEnd(batch.mappings, FindMapping(batch.mappings, entry)) - entry;
   EntrySite site;
   site.entry = entry;
-  site.jumps = cross_jumps_.targets();
+  site.jumps = batch.jumps.span();
   if (size != 0 && size < available) {
     const uint64_t padding = (16 - (entry + size) % 16) % 16;
     site.padding = {BytesAt(entry + size), std::min(available - size, padding)};
@@ -238,6 +240,18 @@ void Patcher::DropRepeated(std::span<PatchRequest> requests, Batch& batch) {
   batch.changes.Truncate(kept);
 }
 
+// Of a hook that replaces another it is known already.
+bool Patcher::LookForJumps(std::span<const PatchRequest> requests, Batch& batch) const {
+  MappedArray<FunctionStart> wanted;
+  if (!wanted.Reserve(requests.size())) return false;
+  for (const PatchRequest& request : requests) {
+    if (!IsPatched(request.function.entry)) wanted.Append(request.function);  // reserved above
+  }
+  std::sort(wanted.begin(), wanted.end(),
+            [](const FunctionStart& a, const FunctionStart& b) { return a.entry < b.entry; });
+  return FindCrossJumps(batch.modules.span(), wanted.span(), batch.jumps);
+}
+
 void Patcher::InstallPinned(std::span<PatchRequest> requests, bool alone, Batch& batch) {
   batch.modules = LoadedModules();
   if (!kHooksComeAtAnyTime) {
@@ -246,10 +260,10 @@ void Patcher::InstallPinned(std::span<PatchRequest> requests, bool alone, Batch&
     } else {
       batch.threads = LookAtOtherThreads();
     }
-    cross_jumps_.Learn(batch.modules.span());
   }
-  const bool readable =
-      ReadMappings(batch.mappings) && patches_.Reserve(patches_.size() + requests.size());
+  const bool readable = ReadMappings(batch.mappings) &&
+                        patches_.Reserve(patches_.size() + requests.size()) &&
+                        (kHooksComeAtAnyTime || LookForJumps(requests, batch));
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i].outcome = readable ? Prepare(requests[i], batch) : PatchOutcome::kNoMemory;
     if (requests[i].outcome == PatchOutcome::kPatched) batch.changes.back().request = i;

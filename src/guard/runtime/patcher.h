@@ -29,7 +29,6 @@
 #include <span>
 
 #include "guard/runtime/code_writer.h"
-#include "guard/runtime/cross_jumps.h"
 #include "guard/runtime/function_starts.h"
 #include "guard/runtime/hook.h"
 #include "guard/runtime/loaded_modules.h"
@@ -91,6 +90,7 @@ class Patcher {
   };
   struct Batch;
 
+  bool LookForJumps(std::span<const PatchRequest> requests, Batch& batch) const;
   void InstallPinned(std::span<PatchRequest> requests, bool alone, Batch& batch);
   void RemovePinned(std::span<const uint64_t> entries, bool all, Batch& batch);
   static void DropRepeated(std::span<PatchRequest> requests, Batch& batch);
@@ -104,7 +104,6 @@ class Patcher {
   PatcherOptions options_;
   NearMemory memory_;
   CodeWriter writer_;
-  CrossJumps cross_jumps_;
   MappedArray<Patch> patches_;  // by entry
 };
 

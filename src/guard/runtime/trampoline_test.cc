@@ -293,8 +293,10 @@ TEST(Trampoline, NearlyAllFunctionsOfRealBinariesCanBePatched) {
       continue;
     }
     ++binaries;
-    CrossJumps jumps;
-    if (image.is_x86()) jumps.Learn(image.segments(), starts.span());
+    MappedArray<uint64_t> jumps;
+    if (image.is_x86()) {
+      ASSERT_TRUE(FindCrossJumps(image.segments(), starts.span(), starts.span(), jumps));
+    }
     size_t count[kPatchOutcomes] = {}, entries = 0, wrong = 0;
     for (const FunctionStart& start : starts) {
       if (start.flags != 0) continue;
@@ -304,7 +306,7 @@ TEST(Trampoline, NearlyAllFunctionsOfRealBinariesCanBePatched) {
       site.code = image.Code(start.entry, start.size);
       const uint64_t end = start.entry + start.size;
       site.padding = image.Code(end, (16 - end % 16) % 16);
-      site.jumps = jumps.targets();
+      site.jumps = jumps.span();
       const Written written = WriteFor(site, image.is_x86());
       ++count[static_cast<uint32_t>(written.patch.outcome)];
       if (written.patch.outcome != PatchOutcome::kPatched) continue;
