@@ -152,10 +152,10 @@ std::string OwnCostText(const GuardSummary& summary) {
   const auto ppm = [](double share) {
     return PpmText(static_cast<uint64_t>(std::llround(share * 1e6)));
   };
-  std::string text = ppm(cost.Share()) + " of the program's CPU time, by " +
-                     FormatCount(cost.samples) + " samples (± " + ppm(cost.Error()) + ")";
+  std::string text = ppm(cost.Share()) + " ± " + ppm(cost.Error()) +
+                     " of the program's CPU time (" + FormatCount(cost.samples) + " samples)";
   if ((cost.Share() - cost.Error()) * 1e6 > static_cast<double>(summary.budget_ppm)) {
-    text += ", more than the budget: a smaller --budget has fewer guards";
+    text += "; above the budget: a smaller --budget has fewer guards";
   }
   return text;
 }

@@ -22,16 +22,16 @@ std::string MeasuredCost(const OwnCostShare& cost) {
 
 TEST(GuardSummary, SaysWhatTheGuardsTook) {
   EXPECT_EQ(MeasuredCost({.samples = 10'000, .own = 80}),
-            "0.8 % of the program's CPU time, by 10.0 k samples (± 0.2 %)");
+            "0.8 % ± 0.2 % of the program's CPU time (10.0 k samples)");
 }
 
 TEST(GuardSummary, SaysThatItIsSurelyMoreThanTheBudget) {
   EXPECT_EQ(MeasuredCost({.samples = 10'000, .own = 115}),
-            "1.2 % of the program's CPU time, by 10.0 k samples (± 0.2 %)")
+            "1.2 % ± 0.2 % of the program's CPU time (10.0 k samples)")
       << "it may as well be less";
   EXPECT_EQ(MeasuredCost({.samples = 10'000, .own = 300}),
-            "3.0 % of the program's CPU time, by 10.0 k samples (± 0.3 %), more than the budget: a "
-            "smaller --budget has fewer guards");
+            "3.0 % ± 0.3 % of the program's CPU time (10.0 k samples); above the budget: a smaller "
+            "--budget has fewer guards");
 }
 
 TEST(GuardSummary, SaysWhyTheCostIsNotKnown) {

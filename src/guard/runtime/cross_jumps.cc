@@ -97,41 +97,77 @@ bool AddFarJumps(const ImageSegment& segment, Functions wanted, MappedArray<uint
   return true;
 }
 
-// Where the bytes are no instruction, the next byte is tried.
-bool AddJumps(std::span<const uint8_t> code, uint64_t address, Functions wanted,
-              MappedArray<uint64_t>& targets) {
-  for (size_t offset = 0; offset < code.size();) {
+// Decodes code of one function after the other.
+class NearJumps {
+ public:
+  NearJumps(Functions wanted, std::span<const CodePatch> originals, MappedArray<uint64_t>& targets)
+      : wanted_(wanted), originals_(originals), targets_(targets) {}
+
+  // From the begin of a function, or of what lies between two, as far as jumps of one byte may
+  // come from there. False: no memory.
+  bool Add(const ImageSegment& segment, uint64_t from, uint64_t to) {
+    const FunctionStart* behind = FirstBehind(wanted_, to + kNearBytes);
+    if (from >= to || behind == wanted_.data()) return true;
+    const uint64_t last = behind[-1].entry;
+    if (last + kNearBytes < from) return true;
+    const uint64_t end = std::min(to, last + kNearBytes);
+    const auto code = segment.bytes.subspan(from - segment.address, end - from);
+    uint8_t head[2 * kHeadBytes];
+    const size_t patched = PutOriginal(code, from, head);
+    size_t offset = 0;
+    while (offset < patched) {
+      if (!Step(std::span(head).first(std::min(sizeof(head), code.size())), from, offset)) {
+        return false;
+      }
+    }
+    while (offset < code.size()) {
+      if (!Step(code, from, offset)) return false;
+    }
+    return true;
+  }
+
+ private:
+  // The first bytes as they were, in `head`; so many of them are others now, at most.
+  size_t PutOriginal(std::span<const uint8_t> code, uint64_t address,
+                     uint8_t (&head)[2 * kHeadBytes]) const {
+    const CodePatch* original =
+        std::lower_bound(originals_.data(), originals_.data() + originals_.size(), address,
+                         [](const CodePatch& patch, uint64_t at) { return patch.address < at; });
+    if (original == originals_.data() + originals_.size()) return 0;
+    const uint64_t offset = original->address - address;
+    if (offset >= kHeadBytes || offset + original->size > std::min(sizeof(head), code.size())) {
+      return 0;
+    }
+    std::memcpy(head, code.data(), std::min(sizeof(head), code.size()));
+    std::memcpy(head + offset, original->bytes, original->size);
+    return offset + original->size;
+  }
+
+  // One instruction; where the bytes are none, the next byte is tried.
+  bool Step(std::span<const uint8_t> code, uint64_t address, size_t& offset) {
     const x86::Instruction instruction = x86::Decode(code.subspan(offset));
     const uint64_t from = address + offset;
     offset += std::max<size_t>(instruction.length, 1);
     const bool jumps = instruction.flow == x86::Flow::kJump ||
                        instruction.flow == x86::Flow::kCondition ||
                        instruction.flow == x86::Flow::kLoop;
-    if (instruction.length == 0 || !jumps) continue;
+    if (instruction.length == 0 || !jumps) return true;
     const uint64_t target = address + offset + static_cast<uint64_t>(instruction.relative);
-    if (IsCrossJump(wanted, from, target) && !targets.Append(target)) return false;
+    return !IsCrossJump(wanted_, from, target) || targets_.Append(target);
   }
-  return true;
-}
 
-// From the begin of a function, or of what lies between two, as far as jumps of one byte may come
-// from there.
-bool AddNearJumps(const ImageSegment& segment, uint64_t from, uint64_t to, Functions wanted,
-                  MappedArray<uint64_t>& targets) {
-  const FunctionStart* behind = FirstBehind(wanted, to + kNearBytes);
-  if (from >= to || behind == wanted.data()) return true;
-  const uint64_t last = behind[-1].entry;
-  if (last + kNearBytes < from) return true;
-  const uint64_t end = std::min(to, last + kNearBytes);
-  return AddJumps(segment.bytes.subspan(from - segment.address, end - from), from, wanted, targets);
-}
+  Functions wanted_;
+  std::span<const CodePatch> originals_;
+  MappedArray<uint64_t>& targets_;
+};
 
 }  // namespace
 
 // Functions, and what lies between them: assembly may stand there without a
 // record of its own.
 bool FindCrossJumps(std::span<const ImageSegment> image, Functions starts, Functions wanted,
-                    MappedArray<uint64_t>& targets) {
+                    std::span<const CodePatch> originals, MappedArray<uint64_t>& targets) {
+  NearJumps near(wanted, originals, targets);
   for (const ImageSegment& segment : image) {
     if (!segment.executable) continue;
     if (!AddFarJumps(segment, wanted, targets)) return false;
@@ -140,20 +176,19 @@ bool FindCrossJumps(std::span<const ImageSegment> image, Functions starts, Funct
     for (const FunctionStart& start : starts) {
       if (start.entry < at || start.entry >= end) continue;
       const uint64_t behind = std::min<uint64_t>(start.entry + start.size, end);
-      if (!AddNearJumps(segment, at, start.entry, wanted, targets) ||
-          !AddNearJumps(segment, start.entry, behind, wanted, targets)) {
+      if (!near.Add(segment, at, start.entry) || !near.Add(segment, start.entry, behind)) {
         return false;
       }
       at = behind;
     }
-    if (!starts.empty() && !AddNearJumps(segment, at, end, wanted, targets)) return false;
+    if (!starts.empty() && !near.Add(segment, at, end)) return false;
   }
   std::sort(targets.begin(), targets.end());
   return true;
 }
 
 bool FindCrossJumps(std::span<const LoadedModule> modules, Functions wanted,
-                    MappedArray<uint64_t>& targets) {
+                    std::span<const CodePatch> originals, MappedArray<uint64_t>& targets) {
   for (const LoadedModule& module : modules) {
     const FunctionStart* first = FirstBehind(wanted, module.range.begin - 1);
     const FunctionStart* end = FirstBehind(wanted, module.range.end - 1);
@@ -161,7 +196,8 @@ bool FindCrossJumps(std::span<const LoadedModule> modules, Functions wanted,
     MappedArray<FunctionStart> starts;
     if (ReadFunctionStarts(module, starts) != StartsState::kRead) starts.clear();
     ImageSegment image[LoadedModule::kMaxSegments];
-    if (!FindCrossJumps(SegmentsOf(module, image), starts.span(), {first, end}, targets)) {
+    if (!FindCrossJumps(SegmentsOf(module, image), starts.span(), {first, end}, originals,
+                        targets)) {
       return false;
     }
   }

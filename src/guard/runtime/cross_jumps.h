@@ -13,18 +13,21 @@
 #include <cstdint>
 #include <span>
 
+#include "guard/runtime/code_writer.h"
 #include "guard/runtime/function_starts.h"
 #include "guard/runtime/loaded_modules.h"
 #include "guard/runtime/mapped_array.h"
 
 namespace culprit::guard::runtime {
 
-// Where they lead to, ascending, of those into `wanted` (some of the functions, ascending). False:
+// Adds where they lead to, of those into `wanted` (some of the functions, ascending); `targets` is
+// ascending then. `originals`: what stood at entries where a jump stands by now, ascending. False:
 // no memory.
 bool FindCrossJumps(std::span<const LoadedModule> modules, std::span<const FunctionStart> wanted,
-                    MappedArray<uint64_t>& targets);
+                    std::span<const CodePatch> originals, MappedArray<uint64_t>& targets);
 // The same for one module, whose functions are `starts`.
 bool FindCrossJumps(std::span<const ImageSegment> image, std::span<const FunctionStart> starts,
-                    std::span<const FunctionStart> wanted, MappedArray<uint64_t>& targets);
+                    std::span<const FunctionStart> wanted, std::span<const CodePatch> originals,
+                    MappedArray<uint64_t>& targets);
 
 }  // namespace culprit::guard::runtime

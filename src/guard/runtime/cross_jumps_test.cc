@@ -21,9 +21,9 @@ constexpr uint8_t kNop = 0x90;
 using Targets = std::set<uint64_t>;
 
 Targets Find(std::span<const ImageSegment> image, std::span<const FunctionStart> starts,
-             std::span<const FunctionStart> wanted) {
+             std::span<const FunctionStart> wanted, std::span<const CodePatch> originals = {}) {
   MappedArray<uint64_t> targets;
-  EXPECT_TRUE(FindCrossJumps(image, starts, wanted, targets));
+  EXPECT_TRUE(FindCrossJumps(image, starts, wanted, originals, targets));
   EXPECT_TRUE(std::is_sorted(targets.begin(), targets.end()));
   return Targets(targets.begin(), targets.end());
 }
@@ -41,10 +41,10 @@ class CrossJumpsTest : public testing::Test {
     const uint64_t relative = target - (at + opcode.size() + bytes);
     std::memcpy(code + opcode.size(), &relative, bytes);
   }
-  Targets Into(std::vector<FunctionStart> wanted) {
+  Targets Into(std::vector<FunctionStart> wanted, std::span<const CodePatch> originals = {}) {
     const ImageSegment segment = {kBegin, code_, true};
     const std::vector<FunctionStart> starts = {kFirst, kSecond, kCold};
-    return Find({&segment, 1}, starts, wanted);
+    return Find({&segment, 1}, starts, wanted, originals);
   }
 
   std::vector<uint8_t> code_ = std::vector<uint8_t>(0x5000, kNop);
@@ -72,6 +72,18 @@ TEST_F(CrossJumpsTest, AreNoneToAnEntryOrBehindTheHeadOrOfTheFunctionItself) {
   Put(kSecond.entry + 0x20, {0xeb}, kSecond.entry + 4, 1);
   Put(kSecond.entry + 0x30, {0x0f, 0x85}, kSecond.entry + 5, 4);
   EXPECT_EQ(Into({kFirst, kSecond, kCold}), Targets());
+}
+
+// What is left of a displaced instruction behind our jump reads like another one, which swallows
+// the next.
+TEST_F(CrossJumpsTest, AreFoundInAFunctionThatIsPatched) {
+  const uint8_t original[] = {0x48, 0x8b, 0x05, 0x11, 0x22};  // mov rax, [rip + ]
+  Put(kFirst.entry, {0xe9}, kBegin + 0x100000, 4);
+  Put(kFirst.entry + 5, {0x48, 0xb8}, 0, 0);
+  Put(kFirst.entry + 7, {0xeb}, kSecond.entry + 5, 1);
+  EXPECT_EQ(Into({kSecond}), Targets());
+  const CodePatch patch = {kFirst.entry, original, sizeof(original)};
+  EXPECT_EQ(Into({kSecond}, {&patch, 1}), Targets({kSecond.entry + 5}));
 }
 
 TEST_F(CrossJumpsTest, AreFoundWithoutAListOfFunctions) {

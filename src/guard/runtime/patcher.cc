@@ -59,6 +59,15 @@ uint64_t ReadOnlyEnd(const MappedArray<Mapping>& mappings, const Mapping* first)
   return end;
 }
 
+// As much of it as tells modules apart; 0: no module is there.
+uint64_t BuildIdAt(const MappedArray<LoadedModule>& modules, uint64_t address) {
+  uint64_t id = 0;
+  for (const LoadedModule& module : modules) {
+    if (module.range.Contains(address)) std::memcpy(&id, module.build_id, sizeof(id));
+  }
+  return id;
+}
+
 }  // namespace
 
 const char* Name(PatchOutcome outcome) {
@@ -107,7 +116,6 @@ struct Patcher::Batch {
   MappedArray<Mapping> mappings;
   MappedArray<LoadedModule> modules;
   MappedArray<Change> changes;
-  MappedArray<uint64_t> jumps;  // into the entries that have no hook yet; ascending
   OtherThreads threads;
   size_t done = 0;
 
@@ -149,7 +157,7 @@ EntrySite Patcher::SiteOf(const FunctionStart& function, const Batch& batch, siz
       ReadOnlyEnd(batch.mappings, FindMapping(batch.mappings, entry)) - entry;
   EntrySite site;
   site.entry = entry;
-  site.jumps = batch.jumps.span();
+  site.jumps = jumps_.span();
   if (size != 0 && size < available) {
     const uint64_t padding = (16 - (entry + size) % 16) % 16;
     site.padding = {BytesAt(entry + size), std::min(available - size, padding)};
@@ -240,16 +248,39 @@ void Patcher::DropRepeated(std::span<PatchRequest> requests, Batch& batch) {
   batch.changes.Truncate(kept);
 }
 
-// Of a hook that replaces another it is known already.
-bool Patcher::LookForJumps(std::span<const PatchRequest> requests, Batch& batch) const {
+// Of hooks that replace others, and of entries that were refused before, it is known already:
+// programs that load one library after the other ask for all of them each time.
+bool Patcher::LookForJumps(std::span<const PatchRequest> requests, const Batch& batch) {
+  const auto by_entry = [](const auto& a, const auto& b) { return a.entry < b.entry; };
   MappedArray<FunctionStart> wanted;
-  if (!wanted.Reserve(requests.size())) return false;
+  const size_t known = asked_.size();
+  if (!wanted.Reserve(requests.size()) || !asked_.Reserve(known + requests.size())) return false;
   for (const PatchRequest& request : requests) {
-    if (!IsPatched(request.function.entry)) wanted.Append(request.function);  // reserved above
+    const uint64_t entry = request.function.entry;
+    if (IsPatched(entry)) continue;
+    const Asked asked = {entry, BuildIdAt(batch.modules, entry)};
+    const Asked* before = std::lower_bound(asked_.begin(), asked_.begin() + known, asked, by_entry);
+    bool is_known = false;
+    for (; before != asked_.begin() + known && before->entry == entry; ++before) {
+      is_known |= before->build_id == asked.build_id;
+    }
+    if (is_known) continue;
+    wanted.Append(request.function);  // reserved above, as this is
+    asked_.Append(asked);
   }
-  std::sort(wanted.begin(), wanted.end(),
-            [](const FunctionStart& a, const FunctionStart& b) { return a.entry < b.entry; });
-  return FindCrossJumps(batch.modules.span(), wanted.span(), batch.jumps);
+  if (wanted.empty()) return true;
+  std::sort(asked_.begin(), asked_.end(), by_entry);
+  std::sort(wanted.begin(), wanted.end(), by_entry);
+  MappedArray<CodePatch> originals;
+  bool good = true;
+  for (const Patch& patch : patches_) {
+    good = good && originals.Append({patch.address, patch.original, patch.size});
+  }
+  if (good && FindCrossJumps(batch.modules.span(), wanted.span(), originals.span(), jumps_)) {
+    return true;
+  }
+  asked_.clear();
+  return false;
 }
 
 void Patcher::InstallPinned(std::span<PatchRequest> requests, bool alone, Batch& batch) {

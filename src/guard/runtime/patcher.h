@@ -90,7 +90,7 @@ class Patcher {
   };
   struct Batch;
 
-  bool LookForJumps(std::span<const PatchRequest> requests, Batch& batch) const;
+  bool LookForJumps(std::span<const PatchRequest> requests, const Batch& batch);
   void InstallPinned(std::span<PatchRequest> requests, bool alone, Batch& batch);
   void RemovePinned(std::span<const uint64_t> entries, bool all, Batch& batch);
   static void DropRepeated(std::span<PatchRequest> requests, Batch& batch);
@@ -105,6 +105,13 @@ class Patcher {
   NearMemory memory_;
   CodeWriter writer_;
   MappedArray<Patch> patches_;  // by entry
+  // Entries that were asked for once, of which module, and the jumps into them; ascending.
+  struct Asked {
+    uint64_t entry;
+    uint64_t build_id;
+  };
+  MappedArray<Asked> asked_;
+  MappedArray<uint64_t> jumps_;
 };
 
 }  // namespace culprit::guard::runtime

@@ -295,7 +295,7 @@ TEST(Trampoline, NearlyAllFunctionsOfRealBinariesCanBePatched) {
     ++binaries;
     MappedArray<uint64_t> jumps;
     if (image.is_x86()) {
-      ASSERT_TRUE(FindCrossJumps(image.segments(), starts.span(), starts.span(), jumps));
+      ASSERT_TRUE(FindCrossJumps(image.segments(), starts.span(), starts.span(), {}, jumps));
     }
     size_t count[kPatchOutcomes] = {}, entries = 0, wrong = 0;
     for (const FunctionStart& start : starts) {
