@@ -182,6 +182,19 @@ TEST(GuardSession, WhatTheRuntimeTakesIsMeasured) {
   EXPECT_TRUE(loop.EndsWell());
 }
 
+TEST(GuardSession, CountsModulesOfOtherBuildsButNotItself) {
+  HandPlan plan = GuardPlan(SlowHabit(), 1'000'000'000);
+  for (const char* name : {"libculprit_guard.so", "libc.so.6"}) {
+    plan.AddModule(name);
+    plan.modules.back().build_id_size = 20;  // of zeros
+  }
+  SessionFolder session = MakeSession(plan.Bytes());
+  FedLoop loop(session.path());
+  ASSERT_TRUE(loop.FeedUntil([&] { return CountersOf(session, loop).plan == 1; }));
+  EXPECT_EQ(CountersOf(session, loop).foreign_modules, 1u);
+  EXPECT_TRUE(loop.EndsWell());
+}
+
 TEST(GuardSession, NoUnitIsLostWhenThePlanChanges) {
   const std::string plan = GuardPlan(SlowHabit(), 1'000'000'000).Bytes();
   SessionFolder session = MakeSession(plan);

@@ -116,7 +116,9 @@ const KnownModule* FindPlanModule(const wire::PlanModule& wanted, bool& foreign)
                       (wanted.build_id_size == module.loaded.build_id_size &&
                        memcmp(wanted.build_id, module.loaded.build_id, wanted.build_id_size) == 0);
     if (same) return &module;
-    foreign = true;
+    // Profiles name this library, too, where it is on the way of a call: a later version of it is
+    // no other build of the program.
+    foreign |= module.loaded.role != ModuleRole::kOwn;
   }
   return nullptr;
 }
