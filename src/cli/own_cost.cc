@@ -32,7 +32,8 @@ OwnCost::OwnCost(uint32_t plan) : plan_(plan) {
   if (samples.ok()) {
     samples_.emplace(std::move(samples).value());
   } else {
-    share_.why_not = samples.error().ToString();
+    const Error& error = samples.error();
+    share_.why_not = error.ToString() + (error.hint.empty() ? "" : " (" + error.hint + ")");
   }
 }
 

@@ -30,7 +30,7 @@ class OwnCost {
   // Of the processes of the collector, which have this plan.
   explicit OwnCost(uint32_t plan);
 
-  // Every few milliseconds or less often, and at the end.
+  // Now and then, several times a second.
   void Turn(const guard::Collector& collector, uint64_t now_ns);
   const OwnCostShare& share() const { return share_; }
 

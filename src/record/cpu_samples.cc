@@ -4,6 +4,7 @@
 #include <asm/perf_regs.h>
 #include <sys/ioctl.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 
@@ -39,8 +40,9 @@ Result<CpuSamples> CpuSamples::Open(uint64_t samples_a_second) {
     attr.disabled = 1;
     const int fd = OpenPerfEvent(attr, -1, cpu);
     if (fd < 0) {
+      const bool forbidden = errno == EACCES || errno == EPERM;
       Error error = ErrnoError("sample CPUs", "");
-      error.hint = "run as root, or: sudo sysctl kernel.perf_event_paranoid=-1";
+      if (forbidden) error.hint = "run as root, or: sudo sysctl kernel.perf_event_paranoid=0";
       return error;
     }
     CULPRIT_ASSIGN(PerfRing ring, PerfRing::Map(fd, kPages));
