@@ -103,11 +103,7 @@ class Players {
   const std::vector<int64_t>& pids() const { return pids_; }
 
  private:
-  // Before all other programs that want the CPUs: who is stopped by them, and wakes others up in
-  // between, has other stacks from one time to the next.
   [[noreturn]] static void Play(int end, bool begins) {
-    const sched_param first = {.sched_priority = 1};
-    sched_setscheduler(0, SCHED_FIFO, &first);
     char byte = 0;
     if (begins && write(end, &byte, 1) != 1) _exit(1);
     while (read(end, &byte, 1) == 1 && write(end, &byte, 1) == 1) {
@@ -256,6 +252,21 @@ void ExpectSamePlaces(Ends (*make_ends)()) {
 TEST_F(RememberedStacks, AreThoseOfAWalkInAPlainSystemCall) { ExpectSamePlaces(&UnixSocket); }
 
 TEST_F(RememberedStacks, AreThoseOfAWalkOutOfASoftInterrupt) { ExpectSamePlaces(&LoopbackSocket); }
+
+// Both are at the same places, and their CPU remembers the stacks of either.
+TEST_F(RememberedStacks, AreThoseOfTwoProcessesOnOneCpu) {
+  cpu_set_t before;
+  cpu_set_t one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  const Players players(UnixSocket());
+  ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+  const Places remembered = Record(players, {.resumes = false});
+  ASSERT_GT(remembered.count, 500u);
+  EXPECT_GT(remembered.recalled * 10, remembered.count * 18);
+}
 
 // Functions that differ in nothing but their address, so that all of them call the next
 // one with the same stack pointer.

@@ -26,6 +26,8 @@ enum {
   kThreadStack = 16384,  // bytes of a thread's stack, at least
   kLinkWords = 8,        // of the outermost, one leads from one stack to the other
   kTracerFrames = 3,     // at the leaf of a thread that runs
+  kPatience = 256,       // misses
+  kPlaceShift = 56,      // of a key, where it differs from process to process
 };
 
 struct KernelWords {
@@ -45,6 +47,8 @@ struct RememberedKernelStack {
   uint32_t misses;  // since it was last of use
   uint32_t first;   // as in KernelWords
   uint32_t link;
+  uint32_t from_leaf_first;            // how they were looked for
+  uint32_t unplaced;                   // not found yet
   uint64_t address[kKernelFrames];     // outermost first
   uint16_t from_leaf[kKernelFrames];   // in words
   uint16_t from_entry[kKernelFrames];  // in words
@@ -77,7 +81,7 @@ static __always_inline uint64_t kernel_place(struct task_struct *task,
 static __always_inline struct RememberedKernelStack *remembered_kernel_at(uint64_t key,
                                                                           uint32_t desk) {
   const uint32_t index = (desk * remembered_cpus + bpf_get_smp_processor_id()) * kKernelPlaces +
-                         ((uint32_t)(key >> 40) & (kKernelPlaces - 1));
+                         ((uint32_t)(key >> kPlaceShift) & (kKernelPlaces - 1));
   return bpf_map_lookup_elem(&remembered_kernel_stacks, &index);
 }
 
@@ -172,9 +176,17 @@ __noinline int frames_stand_direct(struct RememberedKernelStack *memory, struct 
   return all_frames_stand(memory, raw, true);
 }
 
-// Looks for the return addresses of a walk, outermost first: what lies about of former
-// calls lies nearer to the leaf. 1: all were found, but for `tolerated` at the leaf.
-// How many are found is kept in memory, where the verifier does not follow it.
+static __always_inline void place_frame(struct RememberedKernelStack *memory, uint32_t frame,
+                                        uint32_t words, uint32_t from_leaf) {
+  frame &= kKernelFrames - 1;
+  memory->from_leaf[frame] = from_leaf;
+  memory->from_entry[frame] = words - from_leaf;
+  memory->by_entry[frame] = 0;
+}
+
+// Looks for the return addresses of a walk, outermost first. 1: all were found, but for
+// `tolerated` at the leaf. How many are found is kept in memory, where the verifier does
+// not follow it.
 __noinline int find_frames(struct RememberedKernelStack *memory, struct KernelWords *raw,
                            struct StackRecord *stack, uint32_t count, uint32_t tolerated) {
   if (!memory || !raw || !stack) return 0;
@@ -186,26 +198,51 @@ __noinline int find_frames(struct RememberedKernelStack *memory, struct KernelWo
   for (uint32_t i = 1; i <= kKernelWords; ++i) {
     const uint32_t found = memory->frames;
     if (i > words || found >= count) break;
-    const uint32_t frame = found & (kKernelFrames - 1);
     uint64_t index = count - 1 - found;
     // The verifier must see the bound.
     asm volatile("%0 &= 0x3f" : "+r"(index));
     const uint64_t address = stack->addresses[index];
     if (kernel_address(raw->words[(words - i) & (kKernelWords - 1)]) != address) continue;
-    memory->address[frame] = address;
-    memory->from_leaf[frame] = words - i;
-    memory->from_entry[frame] = i;
-    memory->by_entry[frame] = 0;
+    memory->address[found & (kKernelFrames - 1)] = address;
+    place_frame(memory, found, words, words - i);
     memory->frames = found + 1;
   }
   return count - memory->frames <= tolerated;
+}
+
+// The same frames, innermost first. Return addresses of former calls lie about where nothing was
+// written since: in the gap, and in frames. In the gap the outermost that is found is one of them,
+// in a frame it may be one or the other.
+__noinline int find_frames_from_leaf(struct RememberedKernelStack *memory,
+                                     struct KernelWords *raw) {
+  if (!memory || !raw) return 0;
+  const uint32_t words = raw->count;
+  memory->unplaced = memory->frames;
+  for (uint32_t i = 0; i < kKernelWords; ++i) {
+    const uint32_t left = *(volatile uint32_t *)&memory->unplaced;
+    if (i >= words || left == 0) break;
+    const uint32_t frame = (left - 1) & (kKernelFrames - 1);
+    if (kernel_address(raw->words[i & (kKernelWords - 1)]) != memory->address[frame]) continue;
+    place_frame(memory, frame, words, i);
+    memory->unplaced = left - 1;
+  }
+  return memory->unplaced == 0;
+}
+
+// Whether it was right shows when the stack is met again.
+static __always_inline bool remember_frames(struct RememberedKernelStack *memory,
+                                            struct KernelWords *raw, struct StackRecord *stack,
+                                            uint32_t count, uint32_t tolerated) {
+  if (!find_frames(memory, raw, stack, count, tolerated)) return false;
+  memory->from_leaf_first = !memory->from_leaf_first;
+  return !memory->from_leaf_first || find_frames_from_leaf(memory, raw);
 }
 
 // Is it worth looking where its frames stand? Ever more rarely where that is of no use.
 static __always_inline bool is_worth_remembering(struct RememberedKernelStack *memory) {
   const uint32_t misses = memory->misses;
   memory->misses = misses + 1;
-  return (misses & (misses - 1)) == 0;
+  return (misses & (misses - 1)) == 0 || misses % kPatience == 0;
 }
 
 #endif  // CULPRIT_RECORD_BPF_REMEMBERED_KERNEL_H_

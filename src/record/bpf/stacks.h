@@ -183,7 +183,7 @@ static __always_inline uint64_t recall_kernel_stack_of(struct task_struct *task,
   const uint64_t id = name_stack(stack, count, epoch_seed(), 0, &told);
   if (told && is_worth_remembering(memory)) {
     memory->key = key;
-    memory->id = find_frames(memory, raw, stack, count, 0) ? id : 0;
+    memory->id = remember_frames(memory, raw, stack, count, 0) ? id : 0;
   }
   return id;
 }
@@ -254,7 +254,7 @@ static __always_inline uint64_t recall_kernel_stack(void *ctx, uint32_t slot, bo
   const uint64_t id = name_stack(stack, count, epoch_seed(), 0, &told);
   if (memory && told && count == all && is_worth_remembering(memory)) {
     memory->key = key;
-    memory->id = find_frames(memory, raw, stack, count, kTracerFrames) ? id : 0;
+    memory->id = remember_frames(memory, raw, stack, count, kTracerFrames) ? id : 0;
   }
   return id;
 }
