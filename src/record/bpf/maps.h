@@ -232,9 +232,12 @@ __noinline uint64_t hash_of_frames(struct StackRecord *stack, uint32_t first, ui
   if (!stack) return 0;
   uint64_t hash = first_hash(seed);
   for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
-    if (i < first) continue;
-    if (i >= count) break;
-    hash = add_frame(hash, stack->addresses[i]);
+    uint64_t index = first + i;
+    if (index >= count) break;
+    // The verifier must see the bound.
+    asm volatile("%0 &= 0x7f" : "+r"(index));
+    if (index >= kMaxStackFrames) break;
+    hash = add_frame(hash, stack->addresses[index]);
   }
   return hash;
 }

@@ -176,6 +176,16 @@ __noinline int frames_stand_direct(struct RememberedKernelStack *memory, struct 
   return all_frames_stand(memory, raw, true);
 }
 
+// 1 or 0 without a branch: a loop with one has several ways through every turn, and all of them
+// are followed by the verifier.
+static __always_inline uint64_t are_equal(uint64_t a, uint64_t b) {
+  const uint64_t difference = a ^ b;
+  uint64_t negative = 0 - difference;
+  // Else the compiler sees what it is.
+  asm volatile("" : "+r"(negative));
+  return 1 - ((difference | negative) >> 63);
+}
+
 static __always_inline void place_frame(struct RememberedKernelStack *memory, uint32_t frame,
                                         uint32_t words, uint32_t from_leaf) {
   frame &= kKernelFrames - 1;
@@ -202,10 +212,10 @@ __noinline int find_frames(struct RememberedKernelStack *memory, struct KernelWo
     // The verifier must see the bound.
     asm volatile("%0 &= 0x3f" : "+r"(index));
     const uint64_t address = stack->addresses[index];
-    if (kernel_address(raw->words[(words - i) & (kKernelWords - 1)]) != address) continue;
+    const uint64_t word = kernel_address(raw->words[(words - i) & (kKernelWords - 1)]);
     memory->address[found & (kKernelFrames - 1)] = address;
     place_frame(memory, found, words, words - i);
-    memory->frames = found + 1;
+    memory->frames = found + are_equal(word, address);
   }
   return count - memory->frames <= tolerated;
 }
@@ -219,12 +229,12 @@ __noinline int find_frames_from_leaf(struct RememberedKernelStack *memory,
   const uint32_t words = raw->count;
   memory->unplaced = memory->frames;
   for (uint32_t i = 0; i < kKernelWords; ++i) {
-    const uint32_t left = *(volatile uint32_t *)&memory->unplaced;
+    const uint32_t left = memory->unplaced;
     if (i >= words || left == 0) break;
     const uint32_t frame = (left - 1) & (kKernelFrames - 1);
-    if (kernel_address(raw->words[i & (kKernelWords - 1)]) != memory->address[frame]) continue;
+    const uint64_t word = kernel_address(raw->words[i & (kKernelWords - 1)]);
     place_frame(memory, frame, words, i);
-    memory->unplaced = left - 1;
+    memory->unplaced = left - are_equal(word, memory->address[frame]);
   }
   return memory->unplaced == 0;
 }
