@@ -39,7 +39,7 @@ const volatile uint32_t irq_range_count = 0;
 
 // An interrupt's stack goes on into the code it interrupted, which has nothing
 // to do with it: the number of frames up to where the interrupt came in.
-static __noinline uint32_t frames_of_interrupt(struct StackRecord *stack, uint32_t count) {
+__noinline uint32_t frames_of_interrupt(struct StackRecord *stack, uint32_t count) {
   if (!stack) return 0;
   for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
     if (i >= count) break;
