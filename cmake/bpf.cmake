@@ -28,7 +28,7 @@ if(CULPRIT_BPF_CLANG AND CULPRIT_BPFTOOL AND libbpf_FOUND AND bpf_arch)
   foreach(arch arm64 x86)
     add_custom_command(
       OUTPUT ${bpf_folder}/engine.${arch}.o
-      COMMAND ${CULPRIT_BPF_CLANG} -g -O2 -target bpf -D__TARGET_ARCH_${arch} -Wall -Werror
+      COMMAND ${CULPRIT_BPF_CLANG} -g -O2 -mllvm -disable-block-placement -target bpf -D__TARGET_ARCH_${arch} -Wall -Werror
               ${bpf_include_flags} -c ${bpf_source} -o ${bpf_folder}/engine.${arch}.o
       DEPENDS ${bpf_source} ${bpf_headers}
       COMMENT "Compiling the kernel programs for ${arch}"

@@ -93,7 +93,7 @@ struct Chain {
   uint32_t count;
   uint32_t desk;
   uint32_t apart;  // the leaf is not part of the stack
-  uint32_t pad;
+  uint32_t slot;
 };
 
 // Of a walk by tables.
@@ -147,16 +147,15 @@ __noinline int find_chain(struct StackRecord *stack, struct Chain *chain) {
   if (!stack || !chain) return 0;
   struct UnwindProcess *process = bpf_map_lookup_elem(&unwind_processes, &tgid);
   if (!process || !process->count || !is_worth_a_trial(process)) return 0;
-  struct UnwindState state = {
-      .tgid = tgid, .desk = chain->desk, .exact = 1, .trusted = 1, .has_stack_pointer = 1};
   const struct UserRegisters registers = user_registers(task);
-  begin_walk(&state, process, &registers);
+  struct UnwindState *state = begin_walk(chain->slot, tgid, process, &registers);
+  if (!state) return 0;
   const uint64_t first = chain->apart ? 0 : registers.program_counter;
   stack->addresses[0] = first;
-  if (!step_to_caller(&state, 0) || !state.trusted || state.exact) return 0;
-  const struct FrameLink leaf = {.address = state.program_counter,
-                                 .frame = state.frame_pointer,
-                                 .lowest = state.stack_pointer};
+  if (!step_to_caller(state, 0) || !state->trusted || state->exact) return 0;
+  const struct FrameLink leaf = {.address = state->program_counter,
+                                 .frame = state->frame_pointer,
+                                 .lowest = state->stack_pointer};
   const uint32_t desk = chain->desk;
   struct StackWindow *window = new_window(desk);
   if (!window) return 0;
@@ -165,7 +164,7 @@ __noinline int find_chain(struct StackRecord *stack, struct Chain *chain) {
   const uint64_t hash = follow_frame_pointers(stack, window, &leaf, first_hash(0), &callers);
   chain->id = end_hash(hash, seed, first);
   chain->leaf = registers.program_counter;
-  chain->list = list_key(hash, state.version);
+  chain->list = list_key(hash, state->version);
   chain->key = chain_key(chain->list, seed);
   chain->count = callers + 1;
   return 1;

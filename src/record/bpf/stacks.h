@@ -294,7 +294,7 @@ static __always_inline uint64_t stack_of_chain(struct StackRecord *stack, struct
 // `leaf`: where to put it, instead of into the stack; 0: it is part of the stack.
 static __always_inline uint64_t walk_anywhere(void *ctx, uint32_t slot, struct StackRecord *stack,
                                               struct WalkEnd *end, bool *told, uint64_t *leaf) {
-  uint32_t count = unwind_tables ? walk_user_stack_anywhere(stack, end, desk_of(slot)) : 0;
+  uint32_t count = unwind_tables ? walk_user_stack_anywhere(stack, end, slot) : 0;
   if (!count) {
     count = frames_by_pointers(ctx, stack);
   } else if (unwind_compare) {
@@ -313,7 +313,7 @@ static __always_inline bool is_walked_by_tables(void) { return unwind_tables && 
 // Of the current thread, which must not be a kernel thread. `leaf`: as above.
 static __noinline uint64_t capture_user_stack(void *ctx, uint32_t slot, uint64_t *leaf) {
   struct StackRecord *stack = scratch_of(slot);
-  struct Chain chain = {.desk = desk_of(slot), .apart = leaf != 0};
+  struct Chain chain = {.desk = desk_of(slot), .slot = slot, .apart = leaf != 0};
   struct WalkEnd end = {};
   bool told = false;
   if (!stack || !policy.user_stacks) return 0;
@@ -349,7 +349,7 @@ static __always_inline uint64_t recall_place(void *ctx, uint32_t slot, struct St
     *told = true;
   } else {
     begin_to_remember(memory, &registers, seed, version);
-    const uint32_t count = walk_user_stack(stack, memory, desk);
+    const uint32_t count = walk_user_stack(stack, memory, slot);
     id = name_user_stack(stack, count, task, told);
     if (*told && memory->count <= kRememberedWords) memory->id = id;
   }
@@ -360,7 +360,7 @@ static __always_inline uint64_t recall_place(void *ctx, uint32_t slot, struct St
 
 static __noinline uint64_t find_user_stack(void *ctx, uint32_t slot) {
   struct StackRecord *stack = scratch_of(slot);
-  struct Chain chain = {.desk = desk_of(slot)};
+  struct Chain chain = {.desk = desk_of(slot), .slot = slot};
   struct WalkEnd end = {};
   bool told = false;
   if (!stack) return 0;

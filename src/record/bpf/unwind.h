@@ -105,6 +105,15 @@ struct UnwindState {
   uint8_t pad[3];
 };
 
+// By slot. All calls of a program together have 512 bytes of stack before Linux 6.13, so what
+// is large stands elsewhere (bpf_layout_test.cc adds them up).
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, kScratchSlots);
+  __type(key, uint32_t);
+  __type(value, struct UnwindState);
+} unwind_states SEC(".maps");
+
 // ---- asking -----------------------------------------------------------------
 
 static __always_inline void send_request(uint32_t tgid) {
@@ -117,18 +126,19 @@ static __always_inline void send_request(uint32_t tgid) {
   COUNT_UNWIND(asked, 1);
 }
 
+const volatile struct UnwindProcess unknown_process = {};
+
 __noinline int ask_about_process(uint32_t tgid) {
   // The recorder wakes others, too; but its own stacks are nobody's question.
   if (tgid == self_tgid) return 0;
   const uint64_t now = clock_ns();
   struct UnwindProcess *process = bpf_map_lookup_elem(&unwind_processes, &tgid);
-  if (process) {
-    if (now < process->ask_after_ns) return 0;
-    process->ask_after_ns = now + kAskAgainNs;
-  } else {
-    const struct UnwindProcess asked = {.ask_after_ns = now + kAskAgainNs};
-    if (bpf_map_update_elem(&unwind_processes, &tgid, &asked, BPF_NOEXIST) != 0) return 0;
+  if (!process) {
+    bpf_map_update_elem(&unwind_processes, &tgid, (const void *)&unknown_process, BPF_NOEXIST);
+    process = bpf_map_lookup_elem(&unwind_processes, &tgid);
   }
+  if (!process || now < process->ask_after_ns) return 0;
+  process->ask_after_ns = now + kAskAgainNs;
   send_request(tgid);
   return 0;
 }
@@ -395,9 +405,18 @@ static __always_inline uint64_t user_seed(struct task_struct *task) {
   return ((uint64_t)task->tgid << 32) ^ task->self_exec_id ^ epoch_seed();
 }
 
-static __always_inline void begin_walk(struct UnwindState *state,
-                                       const struct UnwindProcess *process,
-                                       const struct UserRegisters *registers) {
+// The current thread's, at its leaf.
+static __always_inline struct UnwindState *begin_walk(uint32_t slot, uint32_t tgid,
+                                                      const struct UnwindProcess *process,
+                                                      const struct UserRegisters *registers) {
+  struct UnwindState *state = bpf_map_lookup_elem(&unwind_states, &slot);
+  if (!state) return 0;
+  __builtin_memset(state, 0, sizeof(*state));
+  state->tgid = tgid;
+  state->desk = desk_of(slot);
+  state->exact = 1;
+  state->trusted = 1;
+  state->has_stack_pointer = 1;
   state->first = process->first;
   state->count = process->count;
   state->version = process->version;
@@ -405,6 +424,7 @@ static __always_inline void begin_walk(struct UnwindState *state,
   state->stack_pointer = registers->stack_pointer;
   state->frame_pointer = registers->frame_pointer;
   state->link_register = registers->link_register;
+  return state;
 }
 
 // ---- lives ------------------------------------------------------------------

@@ -32,26 +32,25 @@ static __always_inline const struct UnwindProcess *tables_of(uint32_t tgid) {
 // The number of frames of the current thread's user stack; 0: nothing is known of
 // its process yet. `memory` is of this place and empty.
 __noinline int walk_user_stack(struct StackRecord *stack, struct RememberedStack *memory,
-                               uint32_t desk) {
+                               uint32_t slot) {
   struct task_struct *task = bpf_get_current_task_btf();
   if (!stack || !memory) return 0;
-  struct UnwindState state = {
-      .tgid = task->tgid, .desk = desk, .exact = 1, .trusted = 1, .has_stack_pointer = 1};
-  const struct UnwindProcess *process = tables_of(state.tgid);
+  const struct UnwindProcess *process = tables_of(task->tgid);
   if (!process) return 0;
   const struct UserRegisters registers = user_registers(task);
-  begin_walk(&state, process, &registers);
+  struct UnwindState *state = begin_walk(slot, task->tgid, process, &registers);
+  if (!state) return 0;
   uint32_t count = 0;
   for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
-    stack->addresses[i] = state.program_counter;
+    stack->addresses[i] = state->program_counter;
     count = i + 1;
-    if (!step_to_caller(&state, memory)) break;
+    if (!step_to_caller(state, memory)) break;
   }
   memory->frames = count;
-  memory->guesses = state.guesses;
-  memory->complete = state.complete;
-  memory->by_rule = state.by_rule;
-  count_walk(count, state.complete, state.guesses);
+  memory->guesses = state->guesses;
+  memory->complete = state->complete;
+  memory->by_rule = state->by_rule;
+  count_walk(count, state->complete, state->guesses);
   return count;
 }
 
@@ -107,35 +106,34 @@ __noinline int use_part(struct StackRecord *stack, struct UnwindState *state, ui
 
 // The same of a thread that can be anywhere.
 __noinline int walk_user_stack_anywhere(struct StackRecord *stack, struct WalkEnd *end,
-                                        uint32_t desk) {
+                                        uint32_t slot) {
   struct task_struct *task = bpf_get_current_task_btf();
   if (!stack || !end) return 0;
-  struct UnwindState state = {
-      .tgid = task->tgid, .desk = desk, .exact = 1, .trusted = 1, .has_stack_pointer = 1};
-  const struct UnwindProcess *process = tables_of(state.tgid);
+  const struct UnwindProcess *process = tables_of(task->tgid);
   if (!process) return 0;
   const struct UserRegisters registers = user_registers(task);
-  begin_walk(&state, process, &registers);
+  struct UnwindState *state = begin_walk(slot, task->tgid, process, &registers);
+  if (!state) return 0;
   uint32_t count = 0;
   uint32_t stands = 0;
   for (uint32_t i = 0; i < kMaxStackFrames; ++i) {
-    stack->addresses[i] = state.program_counter;
+    stack->addresses[i] = state->program_counter;
     count = i + 1;
-    struct RememberedPart *part = part_of(&state);
-    if (!step_to_caller(&state, part ? &part->stack : 0)) break;
-    const bool meets = !state.part && remember_stacks && state.trusted && !state.exact &&
-                       is_anchor(state.program_counter);
-    if (meets && meet_anchor(&state, count)) {
+    struct RememberedPart *part = part_of(state);
+    if (!step_to_caller(state, part ? &part->stack : 0)) break;
+    const bool meets = !state->part && remember_stacks && state->trusted && !state->exact &&
+                       is_anchor(state->program_counter);
+    if (meets && meet_anchor(state, count)) {
       stands = 1;
       break;
     }
   }
   COUNT_UNWIND(joined, stands);
-  count = use_part(stack, &state, count, stands);
+  count = use_part(stack, state, count, stands);
   if (count > kMaxStackFrames) count = kMaxStackFrames;
-  end->by_rule = state.by_rule;
-  end->guesses = state.guesses;
-  count_walk(count, state.complete, state.guesses);
+  end->by_rule = state->by_rule;
+  end->guesses = state->guesses;
+  count_walk(count, state->complete, state->guesses);
   return count;
 }
 
