@@ -162,7 +162,7 @@ do_test() {
 }
 
 do_test-long() {
-  need build test realbugs recording guards
+  need build test realbugs recording guards kernels
   build_preset release build all
   ctest --test-dir build -L long --verbose
 }
