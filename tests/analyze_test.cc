@@ -13,7 +13,7 @@
 #include "cli/shell_run.h"
 #include "page/page.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 using cli::RunShell;
@@ -119,4 +119,4 @@ TEST_F(AnalyzeProgram, SaysWhatIsWrongWithAPathThatIsNothing) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

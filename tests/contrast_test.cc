@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "recorded_program.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -411,4 +411,4 @@ TEST(ContrastTruth, ALockHeldOverTheDiskIsTheFirstPattern) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

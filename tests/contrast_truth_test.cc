@@ -14,7 +14,7 @@
 #include "synth/preset.h"
 #include "synth/synthesis.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 using causality::ContrastPattern;
@@ -138,4 +138,4 @@ void ContrastTruth::ImpactIsThatOfTheWaitsPlanted() {
 INSTANTIATE_TEST_SUITE_P(Seeds, ContrastTruth, ::testing::Values(1, 2, 3));
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -22,7 +22,7 @@
 #include "trace/random_trace.h"
 #include "trace/trace_writer.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -341,4 +341,4 @@ TEST_F(CorpusCommandTest, AKilledRepairCanBeRepeatedAndLosesNoName) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

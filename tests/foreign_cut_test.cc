@@ -14,7 +14,7 @@
 #include "import/import_run.h"
 #include "import/imported_trace.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 constexpr size_t kSmallBytes = 6000;  // larger files are cut at every seventh byte
@@ -110,4 +110,4 @@ TEST(ForeignCut, AFailedImportLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -8,7 +8,7 @@
 
 #include "recorded_program.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 using nlohmann::json;
@@ -78,4 +78,4 @@ TEST_F(GuardCalls, FunctionsOfAStrippedProgramOwnWhatItsStacksSay) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

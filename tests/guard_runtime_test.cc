@@ -10,7 +10,7 @@
 
 #include "guard_hand_plan.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 class GuardHabit : public testing::TestWithParam<const char*> {
@@ -188,4 +188,4 @@ TEST(GuardUnits, AFunctionThatIsHitTooOftenIsUnpatched) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -17,7 +17,7 @@
 #include "guard/collector.h"
 #include "guard_hand_plan.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 TEST(GuardSession, ADamagedOrMissingPlanChangesNothing) {
@@ -308,4 +308,4 @@ TEST(GuardSession, AStaticProgramRunsAsEver) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -23,7 +23,7 @@
 #include "cli/shell_run.h"
 #include "guard_server_load.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 using cli::RunShell;
@@ -399,4 +399,4 @@ TEST(GuardTest, GuardsTheWorkersOfNginx) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

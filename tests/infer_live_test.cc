@@ -11,7 +11,7 @@
 #include "base/test_folder.h"
 #include "recorded_program.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 using nlohmann::json;
@@ -109,4 +109,4 @@ TEST_F(InferLive, WantsATraceOrLive) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

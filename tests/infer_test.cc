@@ -12,7 +12,7 @@
 
 #include "cli/shell_run.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 using cli::RunShell;
@@ -171,4 +171,4 @@ TEST_F(RealBug, PostgresWakesOthersWithCallsThatANormalRunDoesNotMake) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

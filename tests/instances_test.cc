@@ -17,7 +17,7 @@
 #include "waitgraph/instance_source.h"
 #include "waitgraph/wait_class.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -219,4 +219,4 @@ TEST(AutoInstancesOnSimulatedMachines, WhatUsersWaitedForIsInInstances) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+namespace culprit::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,3 +96,4 @@ TEST(Layers, EveryIncludeFollowsAnArrow) {
 }
 
 }  // namespace
+}  // namespace culprit::TEST_FILE

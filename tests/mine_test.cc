@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "cli/shell_run.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 using cli::RunShell;
@@ -223,4 +223,4 @@ TEST_F(Convoy, TheLockAndTheSyncBehindItHeadTheWaitsOfTheBuggyRunOnly) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -21,7 +21,7 @@
 #include "base/shell_word.h"
 #include "base/test_folder.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -202,4 +202,4 @@ TEST_F(PushOverSsh, LosesNothingWhileTheHostIsDown) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -14,7 +14,7 @@
 #include "base/shell_word.h"
 #include "base/test_folder.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 class PushElsewhere : public testing::Test {
@@ -73,4 +73,4 @@ TEST_F(PushElsewhere, SaysWhenTheHostCannotBeReached) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -17,7 +17,7 @@
 #include "record/recorder.h"
 #include "recorded_program.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 constexpr int kStormCode = 7;  // of switch_storm
@@ -252,4 +252,4 @@ TEST(RecordFault, SuspendedForAWhileItStillAccountsForAllTime) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

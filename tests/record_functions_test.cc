@@ -8,7 +8,7 @@
 #include "recorded_program.h"
 #include "symbol/usdt_notes.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 constexpr const char* kPython = "/usr/bin/python3";
@@ -155,4 +155,4 @@ TEST(RecordFunctions, SystemCallsCanBeRecordedWithoutStacks) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -10,7 +10,7 @@
 #include "record/tracefs.h"
 #include "recorded_program.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 std::map<std::string, std::vector<trace::Instance>> ByScenario(const RecordedProgram& recorded) {
@@ -133,4 +133,4 @@ TEST(RecordProbes, WhoJoinsACgroupLaterIsRecorded) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -18,7 +18,7 @@
 #include "trace/conservation.h"
 #include "trace/trace_reader.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 using cli::RunShell;
@@ -216,4 +216,4 @@ TEST(RecordProgram, MarksBecomeInstances) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

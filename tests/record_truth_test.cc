@@ -13,7 +13,7 @@
 
 #include "recorded_program.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 using nlohmann::json;
@@ -341,4 +341,4 @@ TEST(RecordTruth, CompiledCodeStandsBelowItsCaller) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

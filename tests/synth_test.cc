@@ -16,7 +16,7 @@
 #include "corpus/corpus.h"
 #include "trace/trace_reader.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -184,4 +184,4 @@ TEST(Synth, ScaleAsksForAtLeastOneTrace) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -10,7 +10,7 @@
 
 #include "recorded_program.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 using nlohmann::json;
@@ -82,4 +82,4 @@ TEST(TopProgram, WithoutPermissionItSaysWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

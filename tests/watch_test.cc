@@ -7,7 +7,7 @@
 #include "base/test_folder.h"
 #include "guard_server_load.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 using nlohmann::json;
@@ -144,4 +144,4 @@ TEST(Watch, ASecondOneOfTheSameFolderIsRefused) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

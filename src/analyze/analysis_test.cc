@@ -16,7 +16,7 @@
 #include "trace/trace_writer.h"
 #include "waitgraph/timelines_random.h"
 
-namespace culprit::analyze {
+namespace culprit::analyze::TEST_FILE {
 namespace {
 
 class AnalysisTest : public ::testing::Test {
@@ -120,4 +120,4 @@ TEST_F(AnalysisTest, SomeSummariesMissingOrDamagedMakeNoDifference) {
 }
 
 }  // namespace
-}  // namespace culprit::analyze
+}  // namespace culprit::analyze::TEST_FILE

@@ -7,7 +7,7 @@
 
 #include "analyze/heaviest.h"
 
-namespace culprit::analyze {
+namespace culprit::analyze::TEST_FILE {
 namespace {
 
 stackmine::Evidence WithDurations(const std::vector<int64_t>& durations_ns) {
@@ -67,4 +67,4 @@ TEST(Heaviest, KeepsAForest) {
 }
 
 }  // namespace
-}  // namespace culprit::analyze
+}  // namespace culprit::analyze::TEST_FILE

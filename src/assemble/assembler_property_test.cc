@@ -11,7 +11,7 @@
 
 #include "assemble/assembled_recording.h"
 
-namespace culprit::assemble {
+namespace culprit::assemble::TEST_FILE {
 namespace {
 
 // What the model promises beyond the tiling: every wait that names its waker
@@ -203,4 +203,4 @@ TEST(AssemblerPropertyTest, ARecordingWithHolesStillConservesTime) {
 }
 
 }  // namespace
-}  // namespace culprit::assemble
+}  // namespace culprit::assemble::TEST_FILE

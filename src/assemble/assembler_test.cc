@@ -9,7 +9,7 @@
 
 #include "assemble/assembled_recording.h"
 
-namespace culprit::assemble {
+namespace culprit::assemble::TEST_FILE {
 namespace {
 
 using StringList = std::vector<std::string>;
@@ -312,4 +312,4 @@ TEST(AssemblerTest, NamesAndProcesses) {
 }
 
 }  // namespace
-}  // namespace culprit::assemble
+}  // namespace culprit::assemble::TEST_FILE

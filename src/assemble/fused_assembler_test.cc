@@ -9,7 +9,7 @@
 
 #include "trace/conservation.h"
 
-namespace culprit::assemble {
+namespace culprit::assemble::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -409,4 +409,4 @@ TEST(FusedAssembler, TilesAbutWhateverComes) {
 }
 
 }  // namespace
-}  // namespace culprit::assemble
+}  // namespace culprit::assemble::TEST_FILE

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "base/string_table.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 Result<int> Half(int value) {
@@ -125,4 +125,4 @@ TEST(Progress, WithoutAListenerItOnlyCounts) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

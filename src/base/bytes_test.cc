@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 TEST(Bytes, FixedIntegersAreLittleEndian) {
@@ -86,4 +86,4 @@ TEST(Bytes, ZigZagIsItsOwnInverse) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

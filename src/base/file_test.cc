@@ -7,7 +7,7 @@
 
 #include "base/test_folder.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -107,4 +107,4 @@ TEST_F(FileTest, Sha256IsTheKnownOne) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

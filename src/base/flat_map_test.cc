@@ -7,7 +7,7 @@
 #include <memory>
 #include <random>
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 // All keys share a few homes, so that every search runs through others' slots.
@@ -74,4 +74,4 @@ TEST(FlatMapTest, ValuesMayBeMovable) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

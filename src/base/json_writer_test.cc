@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 TEST(JsonWriter, WritesNestedValues) {
@@ -76,4 +76,4 @@ TEST(JsonWriterDeathTest, AValueWithoutAKeyIsABug) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

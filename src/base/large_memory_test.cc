@@ -9,7 +9,7 @@
 #include "base/parallel.h"
 #include "base/test_folder.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 // The bound is the process's: what a test sets is gone after it.
@@ -88,4 +88,4 @@ TEST_F(LargeMemoryTest, WhereNothingCanBeWrittenItIsOnTheHeapAndSaysWhy) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

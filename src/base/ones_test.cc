@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 TEST(CountOnes, IsThatOfTheLibrary) {
@@ -20,4 +20,4 @@ TEST(CountOnes, IsThatOfTheLibrary) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

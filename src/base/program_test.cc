@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/test_folder.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 using std::chrono::milliseconds;
@@ -90,4 +90,4 @@ TEST(RunningProgram, EndsWithItsWholeGroup) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -10,7 +10,7 @@
 #include "base/parallel.h"
 #include "base/test_folder.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 struct Pair {
@@ -129,4 +129,4 @@ TEST(RowLog, IsReadBySeveralThreads) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include "base/program.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 TEST(ShellWord, HarmlessWordsStayAsTheyAre) {
@@ -24,4 +24,4 @@ TEST(ShellWord, TheShellGivesBackWhatWasMeant) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -8,7 +8,7 @@
 
 #include "base/large_memory.h"
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 std::string TextOf(size_t i) { return std::string(i % 300, static_cast<char>('a' + i % 26)); }
@@ -54,4 +54,4 @@ TEST(TextStore, LeavesTheHeapBeyondTheBound) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

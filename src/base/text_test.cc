@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 TEST(Text, DurationsHaveThreeDigitsAndAUnit) {
@@ -83,4 +83,4 @@ TEST(Text, NearestFindsTyposButNotStrangers) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit {
+namespace culprit::TEST_FILE {
 namespace {
 
 // The definition, the slow way: encode and compare.
@@ -45,4 +45,4 @@ TEST(Utf8, ReplacesEachBadByteAndKeepsTheRest) {
 }
 
 }  // namespace
-}  // namespace culprit
+}  // namespace culprit::TEST_FILE

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::causality {
+namespace culprit::causality::TEST_FILE {
 namespace {
 
 Evidence Lasting(const std::vector<int64_t>& durations_ns) {
@@ -88,4 +88,4 @@ TEST(Classes, OfEqualDurationsCannotBeMade) {
 }
 
 }  // namespace
-}  // namespace culprit::causality
+}  // namespace culprit::causality::TEST_FILE

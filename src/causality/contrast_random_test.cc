@@ -12,7 +12,7 @@
 #include "trace/random_trace.h"
 #include "waitgraph/timelines_random.h"
 
-namespace culprit::causality {
+namespace culprit::causality::TEST_FILE {
 namespace {
 
 constexpr size_t kMaxPaths = 20'000;
@@ -322,4 +322,4 @@ TEST(RandomCorpora, GiveTheSameInAnyOrderOfTheTraces) {
 }
 
 }  // namespace
-}  // namespace culprit::causality
+}  // namespace culprit::causality::TEST_FILE

@@ -6,7 +6,7 @@
 #include "causality/extract.h"
 #include "causality/figure_one.h"
 
-namespace culprit::causality {
+namespace culprit::causality::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -181,4 +181,4 @@ TEST(Contrast, SaysWhatThereIsWhenClassesCannotBeMade) {
 }
 
 }  // namespace
-}  // namespace culprit::causality
+}  // namespace culprit::causality::TEST_FILE

@@ -8,7 +8,7 @@
 #include "causality/extract.h"
 #include "trace/small_trace.h"
 
-namespace culprit::causality {
+namespace culprit::causality::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -151,4 +151,4 @@ TEST(Diff, NeedsAScenarioInCommon) {
 }
 
 }  // namespace
-}  // namespace culprit::causality
+}  // namespace culprit::causality::TEST_FILE

@@ -14,7 +14,7 @@
 #include "trace/owner_state.h"
 #include "waitgraph/timelines_random.h"
 
-namespace culprit::causality {
+namespace culprit::causality::TEST_FILE {
 namespace {
 
 trace::Trace Schedule(uint64_t seed) {
@@ -202,4 +202,4 @@ TEST(CausalityCodec, TheVersionStandsForWhatExtractionGives) {
 }
 
 }  // namespace
-}  // namespace culprit::causality
+}  // namespace culprit::causality::TEST_FILE

@@ -11,7 +11,7 @@
 #include "trace/trace_writer.h"
 #include "waitgraph/timelines_random.h"
 
-namespace culprit::causality {
+namespace culprit::causality::TEST_FILE {
 namespace {
 
 class Gather : public ::testing::Test {
@@ -91,4 +91,4 @@ TEST_F(Gather, FindsInstancesWhereNoneAreMarkedAndLeavesIdleWaitsOut) {
 }
 
 }  // namespace
-}  // namespace culprit::causality
+}  // namespace culprit::causality::TEST_FILE

@@ -8,7 +8,7 @@
 #include "causality/convoy.h"
 #include "causality/extract.h"
 
-namespace culprit::causality {
+namespace culprit::causality::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -207,4 +207,4 @@ TEST(Chains, AreCutWhereTheyAreMoreThanAllowedAndCounted) {
 }
 
 }  // namespace
-}  // namespace culprit::causality
+}  // namespace culprit::causality::TEST_FILE

@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-namespace culprit::causality {
+namespace culprit::causality::TEST_FILE {
 namespace {
 
 std::set<uint32_t> AsSet(const SetTable& table, SetId id) {
@@ -63,4 +63,4 @@ TEST(SetTable, HoldsEverySetOnceAndAgreesWithStdSet) {
 }
 
 }  // namespace
-}  // namespace culprit::causality
+}  // namespace culprit::causality::TEST_FILE

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-namespace culprit::causality {
+namespace culprit::causality::TEST_FILE {
 namespace {
 
 std::vector<bool> FirstOf(size_t size, size_t in_class) {
@@ -121,4 +121,4 @@ TEST(Significance, OfBothSidesSeesWhatShrankToo) {
 }
 
 }  // namespace
-}  // namespace culprit::causality
+}  // namespace culprit::causality::TEST_FILE

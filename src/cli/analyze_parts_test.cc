@@ -11,7 +11,7 @@
 #include "guard/profile_file.h"
 #include "guard/random_profile.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 TEST(UnitsPart, HasTheTypesOfTheProfileAndCountsReports) {
@@ -51,4 +51,4 @@ TEST(UnitsPart, AProfileThatCannotBeReadIsAnError) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

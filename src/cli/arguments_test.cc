@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 Command Sample() {
@@ -173,4 +173,4 @@ TEST(CommandTable, DefaultsFitTheKindsOfTheirFlags) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

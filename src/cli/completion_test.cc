@@ -11,7 +11,7 @@
 #include "cli/run.h"
 #include "cli/shell_run.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 std::vector<Command> Table() {
@@ -209,4 +209,4 @@ TEST(CompletionCommand, PrintsTheScriptOfTheShellAsked) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

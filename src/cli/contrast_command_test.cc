@@ -14,7 +14,7 @@
 #include "cli/shell_run.h"
 #include "corpus/corpus.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 using causality::FigureOne;
@@ -203,4 +203,4 @@ TEST(DiffBound, OnlySignificantLossesAboveTheBoundCount) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/test_folder.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 using Globs = std::vector<std::string>;
@@ -31,4 +31,4 @@ TEST(ExceptionsFile, ThatIsNotThereIsAnError) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -14,7 +14,7 @@
 #include "import/source.h"
 #include "trace/conservation.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 class ExportCommandTest : public testing::Test {
@@ -198,4 +198,4 @@ TEST_F(ExportCommandTest, RefusesWhatIsNoTrace) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include "cli/buffer_output.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 std::string MeasuredCost(const OwnCostShare& cost) {
@@ -41,4 +41,4 @@ TEST(GuardSummary, SaysWhyTheCostIsNotKnown) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

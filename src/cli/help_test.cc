@@ -8,7 +8,7 @@
 
 #include "report/plain_text.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 Command Sample() {
@@ -162,4 +162,4 @@ TEST(Paragraphs, PartAtEmptyLinesAndAtIndentedText) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

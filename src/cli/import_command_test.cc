@@ -11,7 +11,7 @@
 #include "import/perf_data_builder.h"
 #include "trace/trace_reader.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 constexpr char kStrace[] =
@@ -159,4 +159,4 @@ TEST_F(ImportCommandTest, ScenariosComeFromRulesAndTables) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -6,7 +6,7 @@
 #include "base/program.h"
 #include "base/test_folder.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 class InboxCommandTest : public testing::Test {
@@ -89,4 +89,4 @@ TEST_F(InboxCommandTest, WhereGuardsSaidWhatIsSlowThatIsTheRank) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

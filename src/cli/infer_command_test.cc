@@ -11,7 +11,7 @@
 #include "corpus/corpus.h"
 #include "episode/syscall_trace.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 using episode::SyscallTrace;
@@ -239,4 +239,4 @@ TEST_F(InferCommandTest, ProfilesAreMadeOfCorporaMergedAndShown) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -12,7 +12,7 @@
 #include "corpus/corpus.h"
 #include "trace/small_trace.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 using nlohmann::json;
@@ -194,4 +194,4 @@ TEST(TruthFile, RefusesWhatIsNoTruthAndSkipsWrongTypes) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include "cli/shell_run.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 const std::string kCulprit = CULPRIT_BINARY;
@@ -54,4 +54,4 @@ TEST(Main, AClosedPipeEndsItQuietly) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

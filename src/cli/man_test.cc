@@ -8,7 +8,7 @@
 #include "cli/run.h"
 #include "cli/shell_run.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 Command Hostile() {
@@ -106,4 +106,4 @@ TEST(ManCommand, SuggestsACommandForAWrongName) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -13,7 +13,7 @@
 #include "corpus/corpus.h"
 #include "trace/small_trace.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 using nlohmann::json;
@@ -208,4 +208,4 @@ TEST_F(MineCommandTest, ABrokenStoreIsToldBeforeTheWork) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -8,7 +8,7 @@
 #include "cli/buffer_output.h"
 #include "cli/run.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 TEST(PushCommand, MakesNoCorpusForASourceThatIsNotThere) {
@@ -28,4 +28,4 @@ TEST(PushCommand, MakesNoCorpusForASourceThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

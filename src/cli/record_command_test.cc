@@ -5,7 +5,7 @@
 #include "cli/buffer_output.h"
 #include "cli/run.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 TEST(RecordCommand, NothingToRecordIsAnErrorThatSaysHow) {
@@ -53,4 +53,4 @@ TEST(MarkCommand, TakesBeginAndEndOnly) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -8,7 +8,7 @@
 #include "cli/buffer_output.h"
 #include "cli/help.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 struct Outcome {
@@ -118,4 +118,4 @@ TEST(PrintError, HasFileOffsetAndHint) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

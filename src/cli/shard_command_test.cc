@@ -13,7 +13,7 @@
 #include "episode/syscall_trace.h"
 #include "trace/trace_writer.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -297,4 +297,4 @@ TEST_F(ShardCommandTest, FlagsThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -14,7 +14,7 @@
 #include "waitgraph/area.h"
 #include "waitgraph/auto_instances.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 using nlohmann::json;
@@ -291,4 +291,4 @@ TEST_F(ShowCommandTest, PostgresConvoyIsTheLockHeldOverTheDiskWait) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

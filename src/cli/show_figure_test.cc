@@ -13,7 +13,7 @@
 #include "trace/conservation.h"
 #include "trace/small_trace.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 using nlohmann::json;
@@ -197,4 +197,4 @@ TEST_F(Figure1, DotHasTheEdgesBesideTheTree) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -12,7 +12,7 @@
 #include "cli/run.h"
 #include "corpus/summary_store.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -115,4 +115,4 @@ TEST_F(SummariesTest, ABoundOnMemoryNamesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

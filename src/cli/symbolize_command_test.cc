@@ -11,7 +11,7 @@
 #include "trace/conservation.h"
 #include "trace/small_trace.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 class SymbolizeTest : public testing::Test {
@@ -113,4 +113,4 @@ TEST_F(SymbolizeTest, ADamagedTraceIsLeftAsItIs) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -14,7 +14,7 @@
 
 #include "cli/shell_run.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 class Environment {
@@ -226,4 +226,4 @@ TEST(ProgressLine, SaysHowFarHowFastAndHowLong) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -7,7 +7,7 @@
 #include "trace/random_trace.h"
 #include "trace/small_trace.h"
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -131,4 +131,4 @@ TEST(TopText, TheRestIsARowAndJsonHasAllNumbers) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::cli {
+namespace culprit::cli::TEST_FILE {
 namespace {
 
 TEST(WatchSettings, TheRecorderHasWhatGuardsAndLooksLeave) {
@@ -22,4 +22,4 @@ TEST(WatchSettings, WithoutABudgetNothingIsBounded) {
 }
 
 }  // namespace
-}  // namespace culprit::cli
+}  // namespace culprit::cli::TEST_FILE

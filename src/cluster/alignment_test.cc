@@ -8,7 +8,7 @@
 
 #include "cluster/naive_clustering.h"
 
-namespace culprit::cluster {
+namespace culprit::cluster::TEST_FILE {
 namespace {
 
 std::vector<Step> AlignWith(const PatternSymbols& columns, const PatternSymbols& rows,
@@ -151,4 +151,4 @@ TEST(AlignmentTest, TheLongestFit) {
 }
 
 }  // namespace
-}  // namespace culprit::cluster
+}  // namespace culprit::cluster::TEST_FILE

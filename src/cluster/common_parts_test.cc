@@ -5,7 +5,7 @@
 #include "cluster/pattern_clusters.h"
 #include "cluster/random_patterns.h"
 
-namespace culprit::cluster {
+namespace culprit::cluster::TEST_FILE {
 namespace {
 
 PatternSymbols Add(SymbolWords& words, std::initializer_list<const char*> names) {
@@ -107,4 +107,4 @@ TEST(CommonPartsTest, FramesBeyondTheLongestAlignmentVary) {
 }
 
 }  // namespace
-}  // namespace culprit::cluster
+}  // namespace culprit::cluster::TEST_FILE

@@ -9,7 +9,7 @@
 #include "cluster/naive_clustering.h"
 #include "cluster/neighbour_chain.h"
 
-namespace culprit::cluster {
+namespace culprit::cluster::TEST_FILE {
 namespace {
 
 // Reads a matrix; its bounds are looser by what the pair's ranks say.
@@ -114,4 +114,4 @@ TEST(LinkageTest, MeansAreComparedWithoutRounding) {
 }
 
 }  // namespace
-}  // namespace culprit::cluster
+}  // namespace culprit::cluster::TEST_FILE

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::cluster {
+namespace culprit::cluster::TEST_FILE {
 namespace {
 
 TEST(NgramCountsTest, SharesOfStacksCallersAndCallees) {
@@ -70,4 +70,4 @@ TEST(NgramCountsTest, LargeCountsDoNotOverflow) {
 }
 
 }  // namespace
-}  // namespace culprit::cluster
+}  // namespace culprit::cluster::TEST_FILE

@@ -11,7 +11,7 @@
 #include "cluster/naive_clustering.h"
 #include "cluster/random_patterns.h"
 
-namespace culprit::cluster {
+namespace culprit::cluster::TEST_FILE {
 namespace {
 
 constexpr Linkage kLinkages[] = {Linkage::kAverage, Linkage::kComplete, Linkage::kSingle};
@@ -206,4 +206,4 @@ TEST(PatternClustersTest, EachLinkageHasItsOwnCut) {
 }
 
 }  // namespace
-}  // namespace culprit::cluster
+}  // namespace culprit::cluster::TEST_FILE

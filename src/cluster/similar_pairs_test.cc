@@ -10,7 +10,7 @@
 #include "cluster/naive_clustering.h"
 #include "cluster/random_patterns.h"
 
-namespace culprit::cluster {
+namespace culprit::cluster::TEST_FILE {
 namespace {
 
 // The formulas of docs/clustering.md in floating point, with the leaf weighting.
@@ -208,4 +208,4 @@ TEST(SimilarPairsTest, OnlyTheLeafMostFramesOfAVeryLongPatternCount) {
 }
 
 }  // namespace
-}  // namespace culprit::cluster
+}  // namespace culprit::cluster::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace culprit::cluster {
+namespace culprit::cluster::TEST_FILE {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -124,4 +124,4 @@ TEST(SymbolWordsTest, WithoutWordsASymbolMatchesOnlyItself) {
 }
 
 }  // namespace
-}  // namespace culprit::cluster
+}  // namespace culprit::cluster::TEST_FILE

@@ -9,7 +9,7 @@
 
 #include "corpus/random_forest.h"
 
-namespace culprit::corpus {
+namespace culprit::corpus::TEST_FILE {
 namespace {
 
 // A stack as what it is ordered by.
@@ -111,4 +111,4 @@ TEST(CallForest, ChangedBytesGiveAForestOrNone) {
 }
 
 }  // namespace
-}  // namespace culprit::corpus
+}  // namespace culprit::corpus::TEST_FILE

@@ -10,7 +10,7 @@
 #include "base/test_folder.h"
 #include "corpus/catalog_schema.h"
 
-namespace culprit::corpus {
+namespace culprit::corpus::TEST_FILE {
 namespace {
 
 TraceRow RowNamed(const std::string& name) {
@@ -262,4 +262,4 @@ TEST_F(CatalogTest, TheLossOfAPageOrMoreIsNoticed) {
 }
 
 }  // namespace
-}  // namespace culprit::corpus
+}  // namespace culprit::corpus::TEST_FILE

@@ -16,7 +16,7 @@
 #include "trace/trace_reader.h"
 #include "trace/trace_writer.h"
 
-namespace culprit::corpus {
+namespace culprit::corpus::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -542,4 +542,4 @@ TEST_F(CorpusTest, ThreadsMayShareACorpus) {
 }
 
 }  // namespace
-}  // namespace culprit::corpus
+}  // namespace culprit::corpus::TEST_FILE

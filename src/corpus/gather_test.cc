@@ -19,7 +19,7 @@
 #include "trace/small_trace.h"
 #include "trace/trace_writer.h"
 
-namespace culprit::corpus {
+namespace culprit::corpus::TEST_FILE {
 namespace {
 
 struct Doubled {
@@ -362,4 +362,4 @@ TEST_F(GatherTest, TakesOneTraceFile) {
 }
 
 }  // namespace
-}  // namespace culprit::corpus
+}  // namespace culprit::corpus::TEST_FILE

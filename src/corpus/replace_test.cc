@@ -9,7 +9,7 @@
 #include "trace/random_trace.h"
 #include "trace/trace_writer.h"
 
-namespace culprit::corpus {
+namespace culprit::corpus::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,4 +90,4 @@ TEST_F(ReplaceTest, ContentThatAnotherNameHasIsRefused) {
 }
 
 }  // namespace
-}  // namespace culprit::corpus
+}  // namespace culprit::corpus::TEST_FILE

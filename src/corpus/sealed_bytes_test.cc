@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace culprit::corpus {
+namespace culprit::corpus::TEST_FILE {
 namespace {
 
 std::string Noise(size_t size) {
@@ -49,4 +49,4 @@ TEST(SealedBytes, DigestsAreTheSameEverywhere) {
 }
 
 }  // namespace
-}  // namespace culprit::corpus
+}  // namespace culprit::corpus::TEST_FILE

@@ -13,7 +13,7 @@
 #include "corpus/part_codec.h"
 #include "corpus/summary_store.h"
 
-namespace culprit::corpus {
+namespace culprit::corpus::TEST_FILE {
 namespace {
 
 std::string Payload(size_t first, size_t count, std::string_view rest = "the rest") {
@@ -162,4 +162,4 @@ TEST(SummaryStore, SharesNamesAndMakesASummaryAgainWhoseTableIsGone) {
 }
 
 }  // namespace
-}  // namespace culprit::corpus
+}  // namespace culprit::corpus::TEST_FILE

@@ -13,7 +13,7 @@
 #include "corpus/random_forest.h"
 #include "corpus/summary_store.h"
 
-namespace culprit::corpus {
+namespace culprit::corpus::TEST_FILE {
 namespace {
 
 // Names and stacks as an analysis has them: one after the other in a folder.
@@ -185,4 +185,4 @@ TEST(SummaryStore, SharesStacksAndMakesASummaryAgainWhoseTableIsGone) {
 }
 
 }  // namespace
-}  // namespace culprit::corpus
+}  // namespace culprit::corpus::TEST_FILE

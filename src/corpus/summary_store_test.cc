@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/test_folder.h"
 
-namespace culprit::corpus {
+namespace culprit::corpus::TEST_FILE {
 namespace {
 
 const std::string kFirst(64, 'a');
@@ -105,4 +105,4 @@ TEST(SummaryStore, ReadingOneSavesItFromTrimming) {
 }
 
 }  // namespace
-}  // namespace culprit::corpus
+}  // namespace culprit::corpus::TEST_FILE

@@ -10,7 +10,7 @@
 #include "episode/nearest_neighbours.h"
 #include "episode/syscall_trace.h"
 
-namespace culprit::episode {
+namespace culprit::episode::TEST_FILE {
 namespace {
 
 TEST(NearestNeighbours, EqualThoseOfComparingAllPairs) {
@@ -139,4 +139,4 @@ TEST(Anomalies, AreTheSameForAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace culprit::episode
+}  // namespace culprit::episode::TEST_FILE

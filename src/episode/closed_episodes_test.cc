@@ -7,7 +7,7 @@
 
 #include "episode/naive_episodes.h"
 
-namespace culprit::episode {
+namespace culprit::episode::TEST_FILE {
 namespace {
 
 std::map<std::vector<Symbol>, uint64_t> AsMap(const ClosedEpisodes& mined) {
@@ -143,4 +143,4 @@ TEST(ClosedEpisodes, EqualSequencesAreMergedInOrder) {
 }
 
 }  // namespace
-}  // namespace culprit::episode
+}  // namespace culprit::episode::TEST_FILE

@@ -6,7 +6,7 @@
 #include "episode/syscall_trace.h"
 #include "trace/error_table.h"
 
-namespace culprit::episode {
+namespace culprit::episode::TEST_FILE {
 namespace {
 
 struct Step {
@@ -326,4 +326,4 @@ TEST(Infer, CallsOfAThreadThatNeverMadeSuchAreNotThoseOfTheFunctionsThatDid) {
 }
 
 }  // namespace
-}  // namespace culprit::episode
+}  // namespace culprit::episode::TEST_FILE

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace culprit::episode {
+namespace culprit::episode::TEST_FILE {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -217,4 +217,4 @@ TEST_F(LoadTest, WhatNoNormalLoadShowsIsTooMuch) {
 }
 
 }  // namespace
-}  // namespace culprit::episode
+}  // namespace culprit::episode::TEST_FILE

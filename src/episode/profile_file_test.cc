@@ -6,7 +6,7 @@
 #include "base/test_folder.h"
 #include "episode/syscall_trace.h"
 
-namespace culprit::episode {
+namespace culprit::episode::TEST_FILE {
 namespace {
 
 Profile Example() {
@@ -108,4 +108,4 @@ TEST(ProfileFile, MessagesSayWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace culprit::episode
+}  // namespace culprit::episode::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include "episode/syscall_trace.h"
 
-namespace culprit::episode {
+namespace culprit::episode::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -259,4 +259,4 @@ TEST(Profile, FunctionsOfAnotherClockOrTimeAreRefused) {
 }
 
 }  // namespace
-}  // namespace culprit::episode
+}  // namespace culprit::episode::TEST_FILE

@@ -6,7 +6,7 @@
 #include "episode/inference.h"
 #include "episode/syscall_trace.h"
 
-namespace culprit::episode {
+namespace culprit::episode::TEST_FILE {
 namespace {
 
 std::vector<Load> Usual(const Profile& profile) { return {LoadOf(profile)}; }
@@ -127,4 +127,4 @@ TEST(RankStream, SaysWhenWorkHasStopped) {
 }
 
 }  // namespace
-}  // namespace culprit::episode
+}  // namespace culprit::episode::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include "episode/syscall_trace.h"
 
-namespace culprit::episode {
+namespace culprit::episode::TEST_FILE {
 namespace {
 
 TEST(SyscallSymbols, OneNameIsOneSymbolInTwoArchitectures) {
@@ -85,4 +85,4 @@ TEST(SyscallLog, OtherProcessesAreCountedNotRead) {
 }
 
 }  // namespace
-}  // namespace culprit::episode
+}  // namespace culprit::episode::TEST_FILE

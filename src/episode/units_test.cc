@@ -6,7 +6,7 @@
 #include "episode/spread.h"
 #include "episode/syscall_trace.h"
 
-namespace culprit::episode {
+namespace culprit::episode::TEST_FILE {
 namespace {
 
 // Groups of four calls a microsecond apart, then a millisecond of nothing.
@@ -110,4 +110,4 @@ TEST(Spread, DecidesExactly) {
 }
 
 }  // namespace
-}  // namespace culprit::episode
+}  // namespace culprit::episode::TEST_FILE

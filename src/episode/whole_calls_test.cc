@@ -6,7 +6,7 @@
 #include "episode/inference.h"
 #include "episode/syscall_trace.h"
 
-namespace culprit::episode {
+namespace culprit::episode::TEST_FILE {
 namespace {
 
 constexpr int64_t kUs = 1000;
@@ -109,4 +109,4 @@ TEST(WholeCalls, AFewCallsWithoutTheirBeginDoNotCount) {
 }
 
 }  // namespace
-}  // namespace culprit::episode
+}  // namespace culprit::episode::TEST_FILE

@@ -8,7 +8,7 @@
 #include "export/sample_trace.h"
 #include "export/target.h"
 
-namespace culprit::export_ {
+namespace culprit::export_::TEST_FILE {
 namespace {
 
 using nlohmann::json;
@@ -244,4 +244,4 @@ TEST(Milliseconds, AreExact) {
 }
 
 }  // namespace
-}  // namespace culprit::export_
+}  // namespace culprit::export_::TEST_FILE

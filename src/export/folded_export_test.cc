@@ -8,7 +8,7 @@
 #include "export/sample_trace.h"
 #include "export/target.h"
 
-namespace culprit::export_ {
+namespace culprit::export_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -108,4 +108,4 @@ TEST(FlagNames, NameEveryBit) {
 }
 
 }  // namespace
-}  // namespace culprit::export_
+}  // namespace culprit::export_::TEST_FILE

@@ -7,7 +7,7 @@
 #include "export/sample_trace.h"
 #include "export/target.h"
 
-namespace culprit::export_ {
+namespace culprit::export_::TEST_FILE {
 namespace {
 
 using nlohmann::json;
@@ -155,4 +155,4 @@ TEST(ExportJson, StopsWhenTheSinkFails) {
 }
 
 }  // namespace
-}  // namespace culprit::export_
+}  // namespace culprit::export_::TEST_FILE

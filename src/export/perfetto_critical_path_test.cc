@@ -19,7 +19,7 @@
 #include "waitgraph/critical_path.h"
 #include "waitgraph/instance_source.h"
 
-namespace culprit::export_ {
+namespace culprit::export_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -179,4 +179,4 @@ TEST(PerfettoCriticalPath, ProtocDecodesTheFile) {
 }
 
 }  // namespace
-}  // namespace culprit::export_
+}  // namespace culprit::export_::TEST_FILE

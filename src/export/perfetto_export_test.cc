@@ -10,7 +10,7 @@
 #include "trace/random_trace.h"
 #include "trace/small_trace.h"
 
-namespace culprit::export_ {
+namespace culprit::export_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -351,4 +351,4 @@ TEST(Targets, PassOnTheErrorOfTheirSink) {
 }
 
 }  // namespace
-}  // namespace culprit::export_
+}  // namespace culprit::export_::TEST_FILE

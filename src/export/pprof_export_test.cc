@@ -13,7 +13,7 @@
 #include "export/target.h"
 #include "export/wire_message.h"
 
-namespace culprit::export_ {
+namespace culprit::export_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -299,4 +299,4 @@ TEST(GzipSink, PassesOnTheErrorOfItsSink) {
 }
 
 }  // namespace
-}  // namespace culprit::export_
+}  // namespace culprit::export_::TEST_FILE

@@ -6,7 +6,7 @@
 #include "export/sample_trace.h"
 #include "export/target.h"
 
-namespace culprit::export_ {
+namespace culprit::export_::TEST_FILE {
 namespace {
 
 using nlohmann::json;
@@ -88,4 +88,4 @@ TEST(ExportSpeedscope, IsAFileEvenWithoutSuchEvents) {
 }
 
 }  // namespace
-}  // namespace culprit::export_
+}  // namespace culprit::export_::TEST_FILE

@@ -12,7 +12,7 @@
 #include "export/sample_trace.h"
 #include "export/target.h"
 
-namespace culprit::export_ {
+namespace culprit::export_::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -166,4 +166,4 @@ TEST_F(ExportSqliteTest, OfADamagedTraceHasTheReadableBlocks) {
 }
 
 }  // namespace
-}  // namespace culprit::export_
+}  // namespace culprit::export_::TEST_FILE

@@ -8,7 +8,7 @@
 #include "export/sample_trace.h"
 #include "trace/owner_state.h"
 
-namespace culprit::export_ {
+namespace culprit::export_::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -56,4 +56,4 @@ TEST(WalkThreads, EndsWithTheVisitorsError) {
 }
 
 }  // namespace
-}  // namespace culprit::export_
+}  // namespace culprit::export_::TEST_FILE

@@ -12,7 +12,7 @@
 #include "guard/type_judgement.h"
 #include "guard/unit_types.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 // Function 0 tells the rare type 2, function 1 the two common ones, each with a context of
@@ -131,4 +131,4 @@ TEST(AffordableGuards, AreWithinTheirBudgetAndTellNoLessThanTheFirstOnes) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

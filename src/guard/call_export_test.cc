@@ -9,7 +9,7 @@
 #include "guard/simulated_training.h"
 #include "trace/small_trace.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 TEST(CallExport, PutsTheFunctionsAroundSystemCallsIntoARecording) {
@@ -63,4 +63,4 @@ TEST(CallExport, PutsTheFunctionsAroundSystemCallsIntoARecording) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -8,7 +8,7 @@
 
 #include "guard/simulated_training.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 class CallWalkTest : public testing::Test {
@@ -139,4 +139,4 @@ TEST_F(CallWalkTest, TheRuntimesOwnWorkIsTold) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -14,7 +14,7 @@
 #include "guard/open_unit_type.h"
 #include "guard/unit_export.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 extern "C" [[gnu::noinline]] void GuardTestHangs() {
@@ -449,4 +449,4 @@ TEST(OpenUnitType, IsTheNearestOfItsLoopAndKind) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -6,7 +6,7 @@
 #include "guard/naive_contexts.h"
 #include "guard/random_profile.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 using Clarity = ContextNumbers::Clarity;
@@ -105,4 +105,4 @@ TEST(ContextNumbers, ACallerTellsWhoCalledAndNotWhoCalledHim) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

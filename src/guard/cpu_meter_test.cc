@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 constexpr uint64_t kMs = 1'000'000;
@@ -38,4 +38,4 @@ TEST(CpuMeter, AProcessThatIsNotThereCountsNothing) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

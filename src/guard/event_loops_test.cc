@@ -9,7 +9,7 @@
 #include "guard/learn.h"
 #include "guard/simulated_training.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 constexpr uint64_t kPool = 0x5000;  // the condition that idle threads wait for
@@ -249,4 +249,4 @@ TEST(EventLoops, AWaitInVainIsNoLoopOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -16,7 +16,7 @@
 #include "guard/type_entropy.h"
 #include "guard/unit_types.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 TEST(TypeEntropy, LogarithmsAreExactToTheLastBits) {
@@ -226,4 +226,4 @@ TEST(ChooseGuards, Figure4) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -9,7 +9,7 @@
 #include "base/test_folder.h"
 #include "guard/fake_runtime.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 Result<GuardedProcess> Open(const TestFolder& folder) {
@@ -202,4 +202,4 @@ TEST(ProcessLife, EndsWithTheProcessWhoeverAsksForItsExitCode) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

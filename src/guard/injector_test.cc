@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 TEST(ProgramOf, IsTheFileOfARunningProcess) {
@@ -23,4 +23,4 @@ TEST(ProgramOf, SaysThatThereIsNoSuchProcess) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -9,7 +9,7 @@
 
 #include "guard/thresholds.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 std::vector<uint64_t> RandomTimes(uint64_t seed, size_t count) {
@@ -168,4 +168,4 @@ TEST(Thresholds, WhatIsLikeNoTypeMayTakeTwiceTheTailOfAnyThatIsWellKnown) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -15,7 +15,7 @@
 #include "guard/profile_file.h"
 #include "guard/simulated_server.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 // The share of units whose type's most frequent command is their own, in percent.
@@ -451,4 +451,4 @@ TEST(Learn, RareShapesAreDroppedAndCountedWhenThereAreTooMany) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 struct Rounds {
@@ -132,4 +132,4 @@ TEST(LookPace, ClocksThatGoBackCountAsNothing) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

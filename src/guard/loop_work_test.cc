@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 TEST(LoopWork, IsByTimeAndNotByCount) {
@@ -40,4 +40,4 @@ TEST(LoopWork, IsThatOfEachLoop) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

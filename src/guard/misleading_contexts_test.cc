@@ -9,7 +9,7 @@
 #include "guard/random_profile.h"
 #include "guard/unit_types.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 // Functions A (of type X and Z) and N, which a fifth of X's units enter; the one
@@ -44,4 +44,4 @@ TEST(MisleadingContexts, NothingComesOutWorse) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 size_t NaiveLcs(const FunctionPath& a, const FunctionPath& b) {
@@ -59,4 +59,4 @@ TEST(PathDistance, IsThatOfEquationOne) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -11,7 +11,7 @@
 #include "guard/random_profile.h"
 #include "guard/thresholds.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 // A plan's tables, read as the runtime would.
@@ -277,4 +277,4 @@ TEST(BuildPlan, SaysWhereALoopTurnsAndAlwaysPatchesThat) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 extern "C" [[gnu::noinline]] int GuardTestNamed() { return 42; }
@@ -50,4 +50,4 @@ TEST(ProcessImage, NamesTheCodeOfThisProcess) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

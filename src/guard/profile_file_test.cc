@@ -11,7 +11,7 @@
 #include "guard/profile_codec.h"
 #include "guard/random_profile.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 Profile Calibrated(uint64_t seed, const RandomProfileSize& size = {.shapes = 20, .loops = 2}) {
@@ -165,4 +165,4 @@ TEST(Profile, CompactingForgetsWhatNothingUses) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/test_folder.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 std::string Executable(const TestFolder& folder, const std::string& name,
@@ -120,4 +120,4 @@ TEST(ProgramCheck, HoldsTheBuildIdAgainstTheProfile) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -23,7 +23,7 @@
 #include "guard/remote_thread_stack.h"
 #include "symbol/symbolizer.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 uint64_t Address(const void* function) { return reinterpret_cast<uint64_t>(function); }
@@ -395,4 +395,4 @@ TEST(RemoteThreadStack, NamesWhereAThreadSleepsWithoutTouchingIt) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 __attribute__((noinline)) int NamedByTheNamer(int x) {
@@ -66,4 +66,4 @@ TEST(ReportNamer, EndsWithReportsThatNobodyTook) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -13,7 +13,7 @@
 #include "base/test_folder.h"
 #include "guard/runtime/wire.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 SessionOptions In(const TestFolder& folder) {
@@ -133,4 +133,4 @@ TEST(SharedFile, RefusesLinksAndFolders) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

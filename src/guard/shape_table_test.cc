@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 constexpr uint32_t kOuter = 0, kEarly = 1, kLate = 2, kOther = 3;
@@ -105,4 +105,4 @@ TEST(ShapeTable, ACallerAtTooManyDepthsKeepsOnePlaceOfVariableDepth) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 constexpr int64_t kPid = 10;
@@ -190,4 +190,4 @@ TEST(SpinWatch, IsSuspectFromTheFirstSamplesUntilItIsTold) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -14,7 +14,7 @@
 #include "guard/random_profile.h"
 #include "guard/unit_types.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 // Functions 0 and 1 belong to types 0 and 1; 2 is entered by half of type 0.
@@ -170,4 +170,4 @@ TEST(SteadyContexts, TypesAreKnownByMoreThanTheyMustBe) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

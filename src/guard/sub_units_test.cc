@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 constexpr uint32_t kDispatch = 1;
@@ -222,4 +222,4 @@ TEST_F(SubUnits, ASampleKeepsEveryNthIterationWhenThereAreTooMany) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

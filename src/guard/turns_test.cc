@@ -11,7 +11,7 @@
 #include "base/test_folder.h"
 #include "guard/learned_profile.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 // A worker that finds four of five jobs without a wait.
@@ -177,4 +177,4 @@ TEST(Turns, ALoopThatWaitsForOutsideOrInItsOwnFunctionHasNoTurns) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

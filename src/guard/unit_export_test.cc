@@ -6,7 +6,7 @@
 #include "base/test_folder.h"
 #include "trace/small_trace.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 Profile OneType() {
@@ -98,4 +98,4 @@ TEST(UnitExport, RefusesARecordingOfAnotherClock) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

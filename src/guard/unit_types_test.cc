@@ -12,7 +12,7 @@
 #include "guard/path_sets.h"
 #include "guard/random_profile.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 cluster::Fixed NaiveJaccard(const std::set<uint32_t>& a, const std::set<uint32_t>& b) {
@@ -150,4 +150,4 @@ TEST(UnitTypes, Algorithm1IsZeroOfAUnitAndItself) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

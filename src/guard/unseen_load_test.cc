@@ -6,7 +6,7 @@
 #include "guard/learn.h"
 #include "guard/simulated_server.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 void WriteSession(const TestFolder& folder, const SimulatedLoad& load) {
@@ -85,4 +85,4 @@ TEST(UnseenLoad, WhatTrainingNeverSawIsLikeNoType) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -11,7 +11,7 @@
 #include "base/test_folder.h"
 #include "guard/violation_hook.h"
 
-namespace culprit::guard {
+namespace culprit::guard::TEST_FILE {
 namespace {
 
 constexpr int64_t kDayNs = int64_t{86'400} * 1'000'000'000;
@@ -127,4 +127,4 @@ TEST(ViolationHook, KnowsWhetherTheLastFailed) {
 }
 
 }  // namespace
-}  // namespace culprit::guard
+}  // namespace culprit::guard::TEST_FILE

@@ -14,7 +14,7 @@
 #include "trace/conservation.h"
 #include "trace/trace_reader.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -370,4 +370,4 @@ TEST(CtfRealTraces, CallsNestAndLostEventsAreCounted) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
+#include "import/text_scan.h"
+
 namespace culprit::import_ {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsWord(char c) {
   return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }

@@ -2,26 +2,15 @@
 #include "import/ctf_program.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/check.h"
+#include "import/load_whole.h"
 
 namespace culprit::import_ {
 namespace {
 
 constexpr size_t kMaxLoops = kMaxCtfDepth + 1;
-
-template <class T>
-uint64_t LoadWhole(const uint8_t* at, bool big_endian) {
-  T value;
-  std::memcpy(&value, at, sizeof(T));
-  if (big_endian == (std::endian::native == std::endian::big)) return value;
-  if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
-  if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
-  if constexpr (sizeof(T) == 8) return __builtin_bswap64(value);
-  return value;
-}
 
 uint64_t Mask(uint32_t bits) { return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1; }
 

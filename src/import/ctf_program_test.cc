@@ -10,7 +10,7 @@
 
 #include "import/ctf_compiler.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 uint64_t NaiveBits(const std::vector<uint8_t>& data, uint64_t position, uint32_t bits, bool big) {
@@ -156,4 +156,4 @@ TEST(CtfProgram, ReadsVariableLengthIntegers) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

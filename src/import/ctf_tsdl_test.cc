@@ -6,7 +6,7 @@
 #include "import/ctf_json.h"
 #include "import/ctf_lexer.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 std::vector<std::string> Words(std::string_view text) {
@@ -128,4 +128,4 @@ TEST(CtfJson, CountsFragmentsThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -18,7 +18,7 @@
 #include "import/importers.h"
 #include "import/stored_bytes.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 TEST(EtlImageFile, FunctionsHaveTheNamesOfExportsAtTheirStart) {
@@ -108,4 +108,4 @@ TEST(EtlImageFile, NamesFramesOfTheSameBuildOnly) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

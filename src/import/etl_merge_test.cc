@@ -9,7 +9,7 @@
 #include "import/etl_builder.h"
 #include "import/stored_bytes.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 // Samples of many buffers, out of order within and across them, against a sort.
@@ -68,4 +68,4 @@ TEST(EtlMerge, AnErrorEndsIt) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

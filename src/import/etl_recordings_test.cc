@@ -13,7 +13,7 @@
 #include "import/imported_trace.h"
 #include "import/importers.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -132,4 +132,4 @@ TEST(EtlRecordings, ProcessesThreadsAndImagesOfAShutdown) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -16,7 +16,7 @@
 #include "import/importers.h"
 #include "import/stored_bytes.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 constexpr uint64_t kKernel = 0xfffff800'00000000;
@@ -187,4 +187,4 @@ TEST(EtlSchedule, EveryWaitIsAsItWasSimulated) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

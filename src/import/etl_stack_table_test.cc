@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 std::vector<uint64_t> Copy(std::span<const uint64_t> addresses) {
@@ -99,4 +99,4 @@ TEST(EtlStackTable, KeysMeanWhatIsSaidNextOrWasSaidLast) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -9,7 +9,7 @@
 #include "import/importers.h"
 #include "import/stored_bytes.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -474,4 +474,4 @@ TEST(Etl, OtherBytesAreNotTaken) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 std::string Wide(const std::vector<uint16_t>& units) {
@@ -47,4 +47,4 @@ TEST(EtlText, ModulesAreTheLastPartOfTheirPath) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 std::string Alphabet() { return "abcdefghijklmnopqrstuvwxyz"; }
@@ -131,4 +131,4 @@ TEST(EtlXpress, AnyBytesAreSafe) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -2,16 +2,16 @@
 #include "import/event_format.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
-#include <cstring>
+
+#include "import/load_whole.h"
 
 namespace culprit::import_ {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
 
-std::string_view Trim(std::string_view text) {
+std::string_view TrimBlanks(std::string_view text) {
   const size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
@@ -41,7 +41,7 @@ std::optional<uint64_t> Number(std::string_view text) {
 
 // "unsigned int args[6]", "__data_loc char[] name", "char *fmt", "u64 a:3".
 void SplitDeclaration(std::string_view declaration, EventField& field) {
-  declaration = Trim(declaration);
+  declaration = TrimBlanks(declaration);
   if (TakePrefix(declaration, "__data_loc ")) {
     field.place = EventField::Place::kDataLoc;
   } else if (TakePrefix(declaration, "__rel_loc ")) {
@@ -52,13 +52,13 @@ void SplitDeclaration(std::string_view declaration, EventField& field) {
     const size_t open = declaration.rfind('[');
     if (open != std::string_view::npos) {
       bounds = declaration.substr(open);
-      declaration = Trim(declaration.substr(0, open));
+      declaration = TrimBlanks(declaration.substr(0, open));
     }
   }
   const size_t cut = declaration.find_last_of(" \t*");
   const size_t name_at = cut == std::string_view::npos ? 0 : cut + 1;
   field.name = declaration.substr(name_at);
-  field.type = std::string(Trim(declaration.substr(0, name_at))) + std::string(bounds);
+  field.type = std::string(TrimBlanks(declaration.substr(0, name_at))) + std::string(bounds);
   field.is_array = !bounds.empty() || field.place != EventField::Place::kInline;
 }
 
@@ -69,7 +69,7 @@ std::optional<EventField> ParseField(std::string_view line) {
   if (field.name.empty()) return {};
   bool has_offset = false;
   while (!line.empty()) {
-    std::string_view part = Trim(TakeUntil(line, ';'));
+    std::string_view part = TrimBlanks(TakeUntil(line, ';'));
     const std::string_view key = TakeUntil(part, ':');
     const std::optional<uint64_t> value = Number(part);
     if (!value.has_value() || *value > UINT32_MAX) continue;
@@ -92,20 +92,6 @@ std::optional<EventField> FieldOfLine(std::string_view line) {
   TakePrefix(line, " special");
   if (!TakePrefix(line, ":")) return {};
   return ParseField(line);
-}
-
-}  // namespace
-
-namespace {
-
-template <class T>
-T LoadWhole(const unsigned char* at, bool big) {
-  T value;
-  std::memcpy(&value, at, sizeof(T));
-  if (big == (std::endian::native == std::endian::big)) return value;
-  if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
-  if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
-  return static_cast<T>(__builtin_bswap64(value));
 }
 
 }  // namespace
@@ -140,7 +126,7 @@ const EventField* EventFormat::Find(std::string_view field) const {
 std::vector<EventField> ParseFields(std::string_view text) {
   std::vector<EventField> fields;
   while (!text.empty()) {
-    std::optional<EventField> field = FieldOfLine(Trim(TakeUntil(text, '\n')));
+    std::optional<EventField> field = FieldOfLine(TrimBlanks(TakeUntil(text, '\n')));
     if (field.has_value()) fields.push_back(*std::move(field));
   }
   return fields;
@@ -151,16 +137,16 @@ std::optional<EventFormat> ParseEventFormat(std::string_view text, std::string_v
   format.system = system;
   bool has_id = false;
   while (!text.empty()) {
-    std::string_view line = Trim(TakeUntil(text, '\n'));
+    std::string_view line = TrimBlanks(TakeUntil(text, '\n'));
     if (TakePrefix(line, "name:")) {
-      format.name = Trim(line);
+      format.name = TrimBlanks(line);
     } else if (TakePrefix(line, "ID:")) {
-      const std::optional<uint64_t> id = Number(Trim(line));
+      const std::optional<uint64_t> id = Number(TrimBlanks(line));
       if (!id.has_value() || *id > UINT32_MAX) return {};
       format.id = static_cast<uint32_t>(*id);
       has_id = true;
     } else if (TakePrefix(line, "print fmt:")) {
-      format.print = Trim(line);
+      format.print = TrimBlanks(line);
     } else if (std::optional<EventField> field = FieldOfLine(line); field.has_value()) {
       format.fields.push_back(*std::move(field));
     }
@@ -174,8 +160,8 @@ TaskStates TaskStates::FromPrint(std::string_view print) {
   while (!print.empty()) {
     TakeUntil(print, '{');
     std::string_view pair = TakeUntil(print, '}');
-    const std::optional<uint64_t> bits = Number(Trim(TakeUntil(pair, ',')));
-    const std::string_view letter = Trim(pair);
+    const std::optional<uint64_t> bits = Number(TrimBlanks(TakeUntil(pair, ',')));
+    const std::string_view letter = TrimBlanks(pair);
     // A pair looks like { 0x01, "S" }.
     if (!bits.has_value() || letter.size() != 3 || letter.front() != '"') continue;
     states.blocked |= *bits;

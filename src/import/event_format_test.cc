@@ -5,7 +5,7 @@
 
 #include "import/ring_buffer_sample.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 TEST(EventFormat, ReadsNameIdAndFields) {
@@ -86,4 +86,4 @@ TEST(TaskStates, ComeFromThePrintClause) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

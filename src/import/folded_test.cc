@@ -8,7 +8,7 @@
 #include "import/importers.h"
 #include "import/stored_bytes.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -89,4 +89,4 @@ TEST(Folded, ReadsRealOnes) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

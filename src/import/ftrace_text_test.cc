@@ -9,7 +9,7 @@
 #include "import/stored_bytes.h"
 #include "import/tracepoint_text.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -176,4 +176,4 @@ TEST(FtraceText, ReadsRealTraces) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -12,7 +12,7 @@
 #include "import/stored_bytes.h"
 #include "trace/trace_reader.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 const std::string kData = CULPRIT_SOURCE_DIR "/../shared/data/";
@@ -123,4 +123,4 @@ TEST(ImportRun, RecognisesRealInputs) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -17,7 +17,7 @@
 #include "import/stored_bytes.h"
 #include "import/text_scan.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -212,4 +212,4 @@ TEST(Jfr, AgreesWithTheJdkOnAFreshRecording) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using assemble::WakeContext;
@@ -65,4 +65,4 @@ TEST(KernelStacks, TracerFramesAtTheLeafAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

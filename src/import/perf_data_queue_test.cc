@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 struct Taken {
@@ -128,4 +128,4 @@ TEST(PerfDataQueueTest, ManySmallRecordsAreBoundedToo) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

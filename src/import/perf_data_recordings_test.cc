@@ -17,7 +17,7 @@
 #include "import/importers.h"
 #include "import/stored_bytes.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -239,4 +239,4 @@ TEST(PerfDataRecordingsTest, ARecordingMadeHereIsRead) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

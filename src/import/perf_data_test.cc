@@ -14,7 +14,7 @@
 #include "import/perf_data_space.h"
 #include "import/stored_bytes.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using Layout = PerfDataBuilder::Layout;
@@ -409,4 +409,4 @@ TEST(PerfDataQueueTest, MemoryIsBoundedWithoutRounds) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

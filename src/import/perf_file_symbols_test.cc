@@ -16,7 +16,7 @@
 #include "import/perf_data_session.h"
 #include "import/stored_bytes.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -211,4 +211,4 @@ TEST(PerfMapFileTest, NamesCodeOfARecordingFromElsewhere) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

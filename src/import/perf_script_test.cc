@@ -12,7 +12,7 @@
 #include "import/stored_bytes.h"
 #include "trace/syscall_operation.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -265,4 +265,4 @@ TEST(PerfScript, TextAndDataOfARecordingAgree) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

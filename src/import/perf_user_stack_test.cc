@@ -18,7 +18,7 @@
 #include "symbol/elf_file.h"
 #include "symbol/test_binary.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using symbol::TestBinary;
@@ -361,4 +361,4 @@ TEST_F(RecordedUserStackTest, AChainOfFramePointersHasTheLeafsCaller) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

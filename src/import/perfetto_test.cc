@@ -10,7 +10,7 @@
 #include "import/perfetto_proto.h"
 #include "import/stored_bytes.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -317,4 +317,4 @@ TEST(Perfetto, ReadsRealTraces) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -16,7 +16,7 @@
 #include "trace/conservation.h"
 #include "trace/trace_reader.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -366,4 +366,4 @@ TEST(PprofData, ProtobufReadsAsProtocReadsIt) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

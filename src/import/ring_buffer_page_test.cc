@@ -7,7 +7,7 @@
 
 #include "import/ring_buffer_sample.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 std::vector<uint64_t> Times(const PageLayout& layout, std::string_view page) {
@@ -91,4 +91,4 @@ TEST(RingBufferPage, ImpossibleLengthsEndThePage) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -8,7 +8,7 @@
 #include "import/ring_buffer_sample.h"
 #include "import/stored_bytes.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -87,4 +87,4 @@ TEST(RingBuffer, ReadsRealPagesOfSchedViz) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -12,7 +12,7 @@
 #include "import/stored_bytes.h"
 #include "trace/syscall_table.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -201,4 +201,4 @@ TEST(Scap, ReadsAContainersCapture) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

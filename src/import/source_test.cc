@@ -14,7 +14,7 @@
 #include "import/stored_bytes.h"
 #include "import/trace_folder.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using Files = std::vector<std::pair<std::string, std::string>>;
@@ -214,4 +214,4 @@ TEST(BytesReader, PeeksAndSkips) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -10,7 +10,7 @@
 #include "import/strace_line.h"
 #include "trace/syscall_operation.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -177,4 +177,4 @@ TEST(Strace, ReadsTheRealOne) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -15,7 +15,7 @@
 #include "import/trace_dat_builder.h"
 #include "import/trace_dat_file.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -208,4 +208,4 @@ TEST(TraceDat, ReadsWhatTraceCmdRecordsNow) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

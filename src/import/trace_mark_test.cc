@@ -5,7 +5,7 @@
 
 #include "trace/trace_writer.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 TEST(TraceMark, ReadsTheFourPhases) {
@@ -50,4 +50,4 @@ TEST(TraceMark, AsynchronousMarksAreInstances) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

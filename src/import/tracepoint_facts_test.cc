@@ -7,7 +7,7 @@
 #include "trace/syscall_operation.h"
 #include "trace/trace_reader.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -139,4 +139,4 @@ TEST_F(TracepointFactsTest, RecordsWithoutAFormatAreCounted) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

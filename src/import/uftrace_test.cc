@@ -19,7 +19,7 @@
 #include "import/uftrace_symbols.h"
 #include "import/uftrace_tasks.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -300,4 +300,4 @@ TEST(Uftrace, AgreesWithUftraceOnAFreshRecording) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

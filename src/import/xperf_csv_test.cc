@@ -10,7 +10,7 @@
 #include "import/stored_bytes.h"
 #include "import/xperf_csv_line.h"
 
-namespace culprit::import_ {
+namespace culprit::import_::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -220,4 +220,4 @@ TEST(XperfCsvLine, ProcessesAreNameAndNumber) {
 }
 
 }  // namespace
-}  // namespace culprit::import_
+}  // namespace culprit::import_::TEST_FILE

@@ -12,7 +12,7 @@
 
 #include "mine/naive_maximal.h"
 
-namespace culprit::mine {
+namespace culprit::mine::TEST_FILE {
 namespace {
 
 using Sequence = std::vector<Symbol>;
@@ -317,4 +317,4 @@ TEST(LambdaForTop, EndsWhereThereAreEnoughAndOneMoreHasNot) {
 }
 
 }  // namespace
-}  // namespace culprit::mine
+}  // namespace culprit::mine::TEST_FILE

@@ -14,7 +14,7 @@
 #include "mine/naive_maximal.h"
 #include "mine/prefix_miner.h"
 
-namespace culprit::mine {
+namespace culprit::mine::TEST_FILE {
 namespace {
 
 using Sequence = std::vector<Symbol>;
@@ -137,4 +137,4 @@ TEST(PrefixMiner, FindsEveryMaximalPattern) {
 }
 
 }  // namespace
-}  // namespace culprit::mine
+}  // namespace culprit::mine::TEST_FILE

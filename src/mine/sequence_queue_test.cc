@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace culprit::mine {
+namespace culprit::mine::TEST_FILE {
 namespace {
 
 using Sequence = std::vector<Item>;
@@ -124,4 +124,4 @@ TEST(SequenceQueue, DoesNotDependOnOrderOrParts) {
 }
 
 }  // namespace
-}  // namespace culprit::mine
+}  // namespace culprit::mine::TEST_FILE

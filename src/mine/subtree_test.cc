@@ -9,7 +9,7 @@
 
 #include "mine/naive_maximal.h"
 
-namespace culprit::mine {
+namespace culprit::mine::TEST_FILE {
 namespace {
 
 struct Shape {
@@ -120,4 +120,4 @@ TEST(MineSubtree, OfNothingThereIsNothing) {
 }
 
 }  // namespace
-}  // namespace culprit::mine
+}  // namespace culprit::mine::TEST_FILE

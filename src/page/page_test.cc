@@ -8,7 +8,7 @@
 
 #include "page/encoding.h"
 
-namespace culprit::page {
+namespace culprit::page::TEST_FILE {
 namespace {
 
 std::string Gunzip(const std::string& bytes) {
@@ -90,4 +90,4 @@ TEST(Page, ServedPageAsksItsServer) {
 }
 
 }  // namespace
-}  // namespace culprit::page
+}  // namespace culprit::page::TEST_FILE

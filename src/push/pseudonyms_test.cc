@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::push {
+namespace culprit::push::TEST_FILE {
 namespace {
 
 TEST(Pseudonyms, AreTheSameForTheSameTextAndKey) {
@@ -61,4 +61,4 @@ TEST(Pseudonyms, OfACgroupKeepWhatEverySystemHas) {
 }
 
 }  // namespace
-}  // namespace culprit::push
+}  // namespace culprit::push::TEST_FILE

@@ -13,7 +13,7 @@
 #include "trace/trace_reader.h"
 #include "trace/trace_writer.h"
 
-namespace culprit::push {
+namespace culprit::push::TEST_FILE {
 namespace {
 
 trace::Trace TellingTrace(uint64_t seed) {
@@ -132,4 +132,4 @@ TEST(OpenTarget, RefusesWhatWouldBeAnOptionOfSsh) {
 }
 
 }  // namespace
-}  // namespace culprit::push
+}  // namespace culprit::push::TEST_FILE

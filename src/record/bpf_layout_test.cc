@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 enum class Seen { kNo, kOnTheWay, kDone };
@@ -276,4 +276,4 @@ TEST_P(Programs, HaveRoomOnTheStackOfOlderKernels) {
 INSTANTIATE_TEST_SUITE_P(BpfLayout, Programs, testing::Values("x86", "arm64"));
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 // Writes as the kernel does, into memory laid out like the map's: the reader's page, the
@@ -133,4 +133,4 @@ TEST(BpfRing, WhatIsNoRingIsRefused) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include "record/machine.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 constexpr int64_t kStepNs = 5'000;
@@ -92,4 +92,4 @@ TEST(Breather, HasTheMachinesClock) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

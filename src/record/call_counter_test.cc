@@ -13,7 +13,7 @@
 
 #include "trace/syscall_operation.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 constexpr int kRounds = 500;
@@ -105,4 +105,4 @@ TEST(CallCounter, ABudgetThatIsTooSmallMakesItLookPartOfTheTime) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -7,7 +7,7 @@
 
 #include "base/test_folder.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 int WaitFor(ChildProcess& child) {
@@ -59,4 +59,4 @@ TEST(ChildProcess, NeverRunsIfItsOwnerGoesFirst) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <thread>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 TEST(ControlSocket, AnswersOneLineWithOne) {
@@ -61,4 +61,4 @@ TEST(ControlSocket, MarksSurviveTheWay) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

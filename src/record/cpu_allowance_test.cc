@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
@@ -40,4 +40,4 @@ TEST(CpuAllowance, WithoutAShareThereIsNoBound) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -10,7 +10,7 @@
 
 #include <map>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 constexpr uint64_t kCodeBytes = 256;  // of the function below, at most
@@ -107,4 +107,4 @@ TEST_F(CpuSamplesTest, ThereAreNoneWhileItIsOff) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

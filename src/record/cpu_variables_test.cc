@@ -8,7 +8,7 @@
 
 #include <memory>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 class CpuVariables : public testing::Test {
@@ -74,5 +74,5 @@ TEST(CpuVariablesOfThisKernel, TellWhereTheCountIs) {
 #endif
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE
 #endif

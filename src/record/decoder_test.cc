@@ -9,7 +9,7 @@
 
 #include "trace/conservation.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -232,4 +232,4 @@ TEST_F(DecoderTest, DamagedRecordsDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -7,7 +7,7 @@
 #include "trace/conservation.h"
 #include "trace/trace_reader.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -122,4 +122,4 @@ TEST(FlightTarget, MemoryIsBoundedAndTheDumpSaysWhatItCovers) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -109,4 +109,4 @@ TEST_F(FunctionCallsTest, HitsBeforeTheBeginAreNone) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -129,4 +129,4 @@ TEST(Governor, EveryLevelLeavesOutAtLeastAsMuchAsTheOneBefore) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

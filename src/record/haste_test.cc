@@ -12,7 +12,7 @@
 
 #include "record/machine.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 bool IsBeforeOthers() { return (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_RR; }
@@ -88,4 +88,4 @@ TEST_F(HasteTest, WhoMayNotRaiseItsPriorityKeepsIt) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include "record/target.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 TEST(InstanceProbes, AUsdtPairIsReadWithAndWithoutFileAndName) {
@@ -67,4 +67,4 @@ TEST(Containers, AreKnownByTheNamesOfTheirCgroups) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -7,7 +7,7 @@
 
 #include "base/test_folder.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -84,4 +84,4 @@ TEST_F(JitNamesTest, MapsAreReadAgainOnRequest) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

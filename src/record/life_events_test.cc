@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 std::string Record(uint32_t type, uint16_t misc, std::string_view body, uint64_t time_ns) {
@@ -67,4 +67,4 @@ TEST(LifeEvents, ACutRecordIsNothing) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <gtest/gtest.h>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 constexpr std::string_view kRefused =
@@ -62,4 +62,4 @@ TEST(LoadFailure, CapabilitiesAreReadFromTheStatusOfTheProcess) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -11,7 +11,7 @@
 #include "record/machine.h"
 #include "record/target.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 TEST(ProcessScan, ReadsExecutableMappingsOnly) {
@@ -101,4 +101,4 @@ TEST(Machine, AdjoiningInterruptEntriesAreOneRange) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

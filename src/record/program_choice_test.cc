@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 TEST(ProgramChoices, EndWithWhatEveryKernelTakes) {
@@ -34,4 +34,4 @@ TEST(ProgramChoices, AreOnlyOfWhatIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -22,7 +22,7 @@
 #include "trace/conservation.h"
 #include "trace/trace_reader.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -500,4 +500,4 @@ TEST(Recorder, AnExistingFileIsNotOverwritten) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -24,7 +24,7 @@
 #include "record/machine.h"
 #include "record/program_choice.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -437,4 +437,4 @@ TEST_F(RememberedStacks, ByProvenFramePointersAreThoseOfAWalkBelowAnyLeaf) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -8,7 +8,7 @@
 
 #include "record/bpf/records.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 constexpr int64_t kPid = 77;
@@ -119,4 +119,4 @@ TEST(StackTable, AStackThatWasNeverToldHasNoFrames) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -16,7 +16,7 @@ extern "C" __attribute__((noinline)) int culprit_symbol_pass_probe(int x) {
   return x + 1;
 }
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 using trace::Frame;
@@ -101,4 +101,4 @@ TEST(SymbolPass, AFileKeepsItsEventsThreadsAndInstances) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

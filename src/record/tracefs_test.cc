@@ -9,7 +9,7 @@
 
 #include "record/process_scan.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 std::string SwitchId(const std::string& folder) {
@@ -44,4 +44,4 @@ TEST(Tracefs, IsThereAlsoWhereNobodyHasMountedIt) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

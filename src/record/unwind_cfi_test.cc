@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 using namespace std::string_literals;
@@ -163,4 +163,4 @@ TEST(UnwindCfi, EverySectionCutShortEnds) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

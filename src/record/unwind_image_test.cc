@@ -8,7 +8,7 @@
 
 #include "symbol/elf_file.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 UnwindRule RuleOf(int32_t offset) {
@@ -107,4 +107,4 @@ TEST(UnwindImage, HoldsASystemLibraryInSixBytesARow) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 std::vector<UnwindRange> Ranges(size_t count, uint64_t start) {
@@ -125,4 +125,4 @@ TEST(UnwindLists, RoomOfASharedListComesBackOnce) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -17,7 +17,7 @@
 #include "symbol/test_binary.h"
 #include "trace/trace_reader.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -269,4 +269,4 @@ int main() { for (;;) Outer(); }
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

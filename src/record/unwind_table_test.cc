@@ -17,7 +17,7 @@
 
 #include "base/test_folder.h"
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -241,4 +241,4 @@ TEST(UnwindTable, EqualsLibdwOnBinariesOfTheOtherArchitecture) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <map>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 constexpr uint64_t kStack = 0x7ffe0000;
@@ -162,4 +162,4 @@ TEST(UnwindWalk, ACircleEnds) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

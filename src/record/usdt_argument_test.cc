@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::record {
+namespace culprit::record::TEST_FILE {
 namespace {
 
 TEST(UsdtArgument, RegistersOfArm64) {
@@ -36,4 +36,4 @@ TEST(UsdtArgument, WhatHasAnotherFormIsNotFetched) {
 }
 
 }  // namespace
-}  // namespace culprit::record
+}  // namespace culprit::record::TEST_FILE

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::report {
+namespace culprit::report::TEST_FILE {
 namespace {
 
 TEST(PlainText, KeepsTextInAnyScript) {
@@ -53,4 +53,4 @@ TEST(Styled, AddsSequencesOnlyWithColor) {
 }
 
 }  // namespace
-}  // namespace culprit::report
+}  // namespace culprit::report::TEST_FILE

@@ -7,7 +7,7 @@
 
 #include "report/plain_text.h"
 
-namespace culprit::report {
+namespace culprit::report::TEST_FILE {
 namespace {
 
 std::vector<std::string> Lines(const std::string& text) {
@@ -139,4 +139,4 @@ TEST(Note, IsDimWithColor) {
 }
 
 }  // namespace
-}  // namespace culprit::report
+}  // namespace culprit::report::TEST_FILE

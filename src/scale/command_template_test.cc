@@ -5,7 +5,7 @@
 
 #include "base/program.h"
 
-namespace culprit::scale {
+namespace culprit::scale::TEST_FILE {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -72,4 +72,4 @@ TEST(CommandTemplate, CommandSurvivesAShell) {
 }
 
 }  // namespace
-}  // namespace culprit::scale
+}  // namespace culprit::scale::TEST_FILE

@@ -15,7 +15,7 @@
 #include "scale/command_engine.h"
 #include "scale/thread_engine.h"
 
-namespace culprit::scale {
+namespace culprit::scale::TEST_FILE {
 namespace {
 
 // A stage whose task I is done when the file out-I says "good".
@@ -247,4 +247,4 @@ TEST(LastLines, AreTheEndOfALongFile) {
 }
 
 }  // namespace
-}  // namespace culprit::scale
+}  // namespace culprit::scale::TEST_FILE

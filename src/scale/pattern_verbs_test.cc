@@ -13,7 +13,7 @@
 #include "scale/thread_engine.h"
 #include "scale/verbs.h"
 
-namespace culprit::scale {
+namespace culprit::scale::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -161,4 +161,4 @@ TEST(PatternCodec, BringsBackWhatWasWrittenAndRefusesTheRest) {
 }
 
 }  // namespace
-}  // namespace culprit::scale
+}  // namespace culprit::scale::TEST_FILE

@@ -14,7 +14,7 @@
 #include "scale/verbs.h"
 #include "trace/trace_writer.h"
 
-namespace culprit::scale {
+namespace culprit::scale::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -171,4 +171,4 @@ TEST(ProfilePartCodec, ChangedBytesNeverLeadOutOfATable) {
 }
 
 }  // namespace
-}  // namespace culprit::scale
+}  // namespace culprit::scale::TEST_FILE

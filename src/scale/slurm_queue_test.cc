@@ -7,7 +7,7 @@
 
 #include "scale/index_ranges.h"
 
-namespace culprit::scale {
+namespace culprit::scale::TEST_FILE {
 namespace {
 
 TEST(IndexRanges, JoinsNeighbours) {
@@ -74,4 +74,4 @@ TEST(SlurmQueue, NamesItsJobsAfterTheRunFolderAndTheStage) {
 }
 
 }  // namespace
-}  // namespace culprit::scale
+}  // namespace culprit::scale::TEST_FILE

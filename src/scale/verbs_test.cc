@@ -18,7 +18,7 @@
 #include "trace/trace_writer.h"
 #include "waitgraph/timelines_random.h"
 
-namespace culprit::scale {
+namespace culprit::scale::TEST_FILE {
 namespace {
 
 namespace fs = std::filesystem;
@@ -256,4 +256,4 @@ TEST_F(VerbsTest, PlansComeBackFromJsonAndBrokenOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace culprit::scale
+}  // namespace culprit::scale::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace culprit::stackmine {
+namespace culprit::stackmine::TEST_FILE {
 namespace {
 
 TEST(Bits, AreTheLogarithmWithinOneStep) {
@@ -65,4 +65,4 @@ TEST_F(AnchorsTest, AFewOddStacksDoNotSpoilIt) {
 }
 
 }  // namespace
-}  // namespace culprit::stackmine
+}  // namespace culprit::stackmine::TEST_FILE

@@ -15,7 +15,7 @@
 #include "trace/random_trace.h"
 #include "trace/small_trace.h"
 
-namespace culprit::stackmine {
+namespace culprit::stackmine::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -288,4 +288,4 @@ TEST(Clusters, AnyBytesThatAreATraceAreMinedWithoutHarm) {
 }
 
 }  // namespace
-}  // namespace culprit::stackmine
+}  // namespace culprit::stackmine::TEST_FILE

@@ -12,7 +12,7 @@
 #include "trace/small_trace.h"
 #include "waitgraph/timelines_random.h"
 
-namespace culprit::stackmine {
+namespace culprit::stackmine::TEST_FILE {
 namespace {
 
 trace::Trace Schedule(uint64_t seed) {
@@ -164,4 +164,4 @@ TEST(EvidenceCodec, TheVersionStandsForWhatExtractionGives) {
 }
 
 }  // namespace
-}  // namespace culprit::stackmine
+}  // namespace culprit::stackmine::TEST_FILE

@@ -9,7 +9,7 @@
 #include "trace/small_trace.h"
 #include "trace/trace_writer.h"
 
-namespace culprit::stackmine {
+namespace culprit::stackmine::TEST_FILE {
 namespace {
 
 std::string OneWait() {
@@ -82,4 +82,4 @@ TEST(GatherEvidence, WhatIsNoTraceIsAnError) {
 }
 
 }  // namespace
-}  // namespace culprit::stackmine
+}  // namespace culprit::stackmine::TEST_FILE

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::stackmine {
+namespace culprit::stackmine::TEST_FILE {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -48,4 +48,4 @@ TEST(Lambda, HugeNumbersSaturateInsteadOfOverflowing) {
 }
 
 }  // namespace
-}  // namespace culprit::stackmine
+}  // namespace culprit::stackmine::TEST_FILE

@@ -13,7 +13,7 @@
 #include "stackmine/evidence_codec.h"
 #include "stackmine/metrics.h"
 
-namespace culprit::stackmine {
+namespace culprit::stackmine::TEST_FILE {
 namespace {
 
 constexpr uint64_t kStacks = 50'000;  // of a part; of all parts they are several megabytes
@@ -181,4 +181,4 @@ TEST(LargeEvidence, LabelsOfManyInstancesAreMeasuredInFilesAsInMemory) {
 }
 
 }  // namespace
-}  // namespace culprit::stackmine
+}  // namespace culprit::stackmine::TEST_FILE

@@ -15,7 +15,7 @@
 #include "stackmine/reduce.h"
 #include "waitgraph/timelines_random.h"
 
-namespace culprit::stackmine {
+namespace culprit::stackmine::TEST_FILE {
 namespace {
 
 using waitgraph::AreaEvent;
@@ -275,4 +275,4 @@ TEST(Metrics, AddingEvidenceDoesNotDependOnHowItIsSplit) {
 }
 
 }  // namespace
-}  // namespace culprit::stackmine
+}  // namespace culprit::stackmine::TEST_FILE

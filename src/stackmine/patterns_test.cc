@@ -13,7 +13,7 @@
 
 #include "stackmine/stack_match.h"
 
-namespace culprit::stackmine {
+namespace culprit::stackmine::TEST_FILE {
 namespace {
 
 // Evidence of waits alone: a stack is a text of one letter a frame.
@@ -118,4 +118,4 @@ TEST(Patterns, NothingCostlyIsLeftUncovered) {
 }
 
 }  // namespace
-}  // namespace culprit::stackmine
+}  // namespace culprit::stackmine::TEST_FILE

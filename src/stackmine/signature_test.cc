@@ -16,7 +16,7 @@
 #include "stackmine/signature_store.h"
 #include "trace/small_trace.h"
 
-namespace culprit::stackmine {
+namespace culprit::stackmine::TEST_FILE {
 namespace {
 
 Signature Example(const std::string& name) {
@@ -194,4 +194,4 @@ TEST(Review, CulpritsOrderOpensTheTraceThatShowsTheCostliestBehaviourFirst) {
 }
 
 }  // namespace
-}  // namespace culprit::stackmine
+}  // namespace culprit::stackmine::TEST_FILE

@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-namespace culprit::stackmine {
+namespace culprit::stackmine::TEST_FILE {
 namespace {
 
 // Some frames differ in their line alone: one name, so one symbol.
@@ -114,4 +114,4 @@ TEST(StackTable, WhatWasAppendedIsFound) {
 }
 
 }  // namespace
-}  // namespace culprit::stackmine
+}  // namespace culprit::stackmine::TEST_FILE

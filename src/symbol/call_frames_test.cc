@@ -8,7 +8,7 @@
 
 #include "symbol/call_frame_expression.h"
 
-namespace culprit::symbol {
+namespace culprit::symbol::TEST_FILE {
 namespace {
 
 CallFrameRegisters SomeRegisters() {
@@ -71,4 +71,4 @@ TEST(CallFrameExpression, AnyOperationsEnd) {
 }
 
 }  // namespace
-}  // namespace culprit::symbol
+}  // namespace culprit::symbol::TEST_FILE

@@ -15,7 +15,7 @@
 #include "symbol/symbolizer.h"
 #include "symbol/test_binary.h"
 
-namespace culprit::symbol {
+namespace culprit::symbol::TEST_FILE {
 namespace {
 
 using State = Download::State;
@@ -168,4 +168,4 @@ TEST(DebugServer, WithoutServersThereIsNothingToAsk) {
 }
 
 }  // namespace
-}  // namespace culprit::symbol
+}  // namespace culprit::symbol::TEST_FILE

@@ -6,7 +6,7 @@
 
 #include "symbol/symbolizer.h"
 
-namespace culprit::symbol {
+namespace culprit::symbol::TEST_FILE {
 namespace {
 
 TEST(Demangle, KnowsCppRustAndD) {
@@ -55,4 +55,4 @@ TEST(Demangle, GivesUpOnNamesThatExplode) {
 }
 
 }  // namespace
-}  // namespace culprit::symbol
+}  // namespace culprit::symbol::TEST_FILE

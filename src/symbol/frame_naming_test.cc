@@ -10,7 +10,7 @@
 #include "trace/conservation.h"
 #include "trace/small_trace.h"
 
-namespace culprit::symbol {
+namespace culprit::symbol::TEST_FILE {
 namespace {
 
 using trace::Frame;
@@ -254,4 +254,4 @@ TEST(JitMaps, FilesOfOtherUsersAreNotBelieved) {
 }
 
 }  // namespace
-}  // namespace culprit::symbol
+}  // namespace culprit::symbol::TEST_FILE

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 
-namespace culprit::symbol {
+namespace culprit::symbol::TEST_FILE {
 namespace {
 
 constexpr uint64_t kAddress = 0x10000;
@@ -98,4 +98,4 @@ TEST(FrameRanges, FindsTheSectionFromItsHeader) {
 }
 
 }  // namespace
-}  // namespace culprit::symbol
+}  // namespace culprit::symbol::TEST_FILE

@@ -7,7 +7,7 @@
 
 #include "symbol/symbolizer.h"
 
-namespace culprit::symbol {
+namespace culprit::symbol::TEST_FILE {
 namespace {
 
 TEST(JitSymbols, FindsNamesWithSpaces) {
@@ -56,4 +56,4 @@ TEST(JitSymbols, LaterLinesHideEarlierOnes) {
 }
 
 }  // namespace
-}  // namespace culprit::symbol
+}  // namespace culprit::symbol::TEST_FILE

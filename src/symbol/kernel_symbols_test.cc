@@ -7,7 +7,7 @@
 
 #include "symbol/symbolizer.h"
 
-namespace culprit::symbol {
+namespace culprit::symbol::TEST_FILE {
 namespace {
 
 constexpr std::string_view kSmall =
@@ -76,4 +76,4 @@ TEST(KernelSymbols, ReadsThisMachines) {
 }
 
 }  // namespace
-}  // namespace culprit::symbol
+}  // namespace culprit::symbol::TEST_FILE

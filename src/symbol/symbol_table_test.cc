@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-namespace culprit::symbol {
+namespace culprit::symbol::TEST_FILE {
 namespace {
 
 std::string NameAt(const SymbolTable& table, uint64_t address) {
@@ -148,4 +148,4 @@ TEST(SymbolTable, AgreesWithTheRulesOnSmallTables) {
 }
 
 }  // namespace
-}  // namespace culprit::symbol
+}  // namespace culprit::symbol::TEST_FILE

@@ -15,7 +15,7 @@
 #include "symbol/symbolizer.h"
 #include "symbol/test_binary.h"
 
-namespace culprit::symbol {
+namespace culprit::symbol::TEST_FILE {
 namespace {
 
 std::string LibraryPath(const TestBinary& shell, const std::string& name) {
@@ -212,4 +212,4 @@ TEST(SymbolizerOracle, VdsoOfThisProcess) {
 }
 
 }  // namespace
-}  // namespace culprit::symbol
+}  // namespace culprit::symbol::TEST_FILE

@@ -10,7 +10,7 @@
 #include "symbol/elf_file.h"
 #include "symbol/test_binary.h"
 
-namespace culprit::symbol {
+namespace culprit::symbol::TEST_FILE {
 namespace {
 
 constexpr const char* kProgram = R"(
@@ -329,4 +329,4 @@ TEST(SameBuildId, IgnoresPerfsPadding) {
 }
 
 }  // namespace
-}  // namespace culprit::symbol
+}  // namespace culprit::symbol::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 
-namespace culprit::symbol {
+namespace culprit::symbol::TEST_FILE {
 namespace {
 
 std::string Note(std::string_view owner, uint32_t type, std::string_view description) {
@@ -69,4 +69,4 @@ TEST(UsdtNotes, LengthsThatReachBeyondTheEndAreNotFollowed) {
 }
 
 }  // namespace
-}  // namespace culprit::symbol
+}  // namespace culprit::symbol::TEST_FILE

@@ -9,7 +9,7 @@
 #include "synth/composer.h"
 #include "synth/memory_sink.h"
 
-namespace culprit::synth {
+namespace culprit::synth::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -262,4 +262,4 @@ TEST_F(MachineTest, OpenEndsAreMarkedAtTheEndOfTheTrace) {
 }
 
 }  // namespace
-}  // namespace culprit::synth
+}  // namespace culprit::synth::TEST_FILE

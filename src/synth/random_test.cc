@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace culprit::synth {
+namespace culprit::synth::TEST_FILE {
 namespace {
 
 // Values fixed once: a change here changes every corpus ever made from a seed.
@@ -73,4 +73,4 @@ TEST(Random, StreamsOfOneSeedDiffer) {
 }
 
 }  // namespace
-}  // namespace culprit::synth
+}  // namespace culprit::synth::TEST_FILE

@@ -13,7 +13,7 @@
 
 #include "synth/memory_sink.h"
 
-namespace culprit::synth {
+namespace culprit::synth::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -378,4 +378,4 @@ TEST(Simulation, SyscallStacksCanBeLeftOut) {
 }
 
 }  // namespace
-}  // namespace culprit::synth
+}  // namespace culprit::synth::TEST_FILE

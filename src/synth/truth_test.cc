@@ -13,7 +13,7 @@
 #include "synth/memory_sink.h"
 #include "synth/simulation.h"
 
-namespace culprit::synth {
+namespace culprit::synth::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -232,4 +232,4 @@ TEST(TruthJson, NamesWhatStruckAndLeavesOutWhatDidNot) {
 }
 
 }  // namespace
-}  // namespace culprit::synth
+}  // namespace culprit::synth::TEST_FILE

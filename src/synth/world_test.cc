@@ -10,7 +10,7 @@
 #include "synth/call_graph.h"
 #include "synth/scenario.h"
 
-namespace culprit::synth {
+namespace culprit::synth::TEST_FILE {
 namespace {
 
 std::vector<std::string> FramesOf(const World& world, WorldStack stack) {
@@ -138,4 +138,4 @@ TEST(Scenario, GeneratedNamesAreDistinct) {
 }
 
 }  // namespace
-}  // namespace culprit::synth
+}  // namespace culprit::synth::TEST_FILE

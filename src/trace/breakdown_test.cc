@@ -6,7 +6,7 @@
 #include "trace/random_trace.h"
 #include "trace/small_trace.h"
 
-namespace culprit::trace {
+namespace culprit::trace::TEST_FILE {
 namespace {
 
 void ExpectConserved(const Breakdown& b) {
@@ -127,4 +127,4 @@ TEST(Breakdown, AgreesWithANaiveSumOverRandomTraces) {
 }
 
 }  // namespace
-}  // namespace culprit::trace
+}  // namespace culprit::trace::TEST_FILE

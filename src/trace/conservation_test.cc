@@ -5,7 +5,7 @@
 
 #include "trace/small_trace.h"
 
-namespace culprit::trace {
+namespace culprit::trace::TEST_FILE {
 namespace {
 
 TEST(Conservation, HoldsWhenTilesAbut) {
@@ -69,4 +69,4 @@ TEST(Conservation, SamplesAloneNeedNotTile) {
 }
 
 }  // namespace
-}  // namespace culprit::trace
+}  // namespace culprit::trace::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include "trace/small_trace.h"
 
-namespace culprit::trace {
+namespace culprit::trace::TEST_FILE {
 namespace {
 
 Contents ContentsOf(const SmallTrace& small) {
@@ -70,4 +70,4 @@ TEST(Contents, AddUp) {
 }
 
 }  // namespace
-}  // namespace culprit::trace
+}  // namespace culprit::trace::TEST_FILE

@@ -9,7 +9,7 @@
 #include "trace/random_trace.h"
 #include "trace/trace_writer.h"
 
-namespace culprit::trace {
+namespace culprit::trace::TEST_FILE {
 namespace {
 
 uint64_t Marks(const std::vector<bool>& marks) {
@@ -44,4 +44,4 @@ TEST(EventCensusTest, AWriterCountsWhatItWrites) {
 }
 
 }  // namespace
-}  // namespace culprit::trace
+}  // namespace culprit::trace::TEST_FILE

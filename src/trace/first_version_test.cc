@@ -11,7 +11,7 @@
 #include "trace/syscall_operation.h"
 #include "trace/trace_reader.h"
 
-namespace culprit::trace {
+namespace culprit::trace::TEST_FILE {
 namespace {
 
 constexpr std::string_view kFile =
@@ -84,4 +84,4 @@ TEST(FirstVersion, WhateverItsMinorVersion) {
 }
 
 }  // namespace
-}  // namespace culprit::trace
+}  // namespace culprit::trace::TEST_FILE

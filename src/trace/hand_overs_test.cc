@@ -9,7 +9,7 @@
 
 #include "trace/small_trace.h"
 
-namespace culprit::trace {
+namespace culprit::trace::TEST_FILE {
 namespace {
 
 // CPUs that go from thread to thread, as a scheduler would have it: by waits, by
@@ -178,4 +178,4 @@ TEST(HandOvers, AnswerAsALookAtAllOfThem) {
 }
 
 }  // namespace
-}  // namespace culprit::trace
+}  // namespace culprit::trace::TEST_FILE

@@ -13,7 +13,7 @@
 #include "trace/error_table.h"
 #include "trace/syscall_operation.h"
 
-namespace culprit::trace {
+namespace culprit::trace::TEST_FILE {
 namespace {
 
 #if defined(__aarch64__)
@@ -140,4 +140,4 @@ TEST(SyscallOperation, IsReadFromWhatStraceWrites) {
 }
 
 }  // namespace
-}  // namespace culprit::trace
+}  // namespace culprit::trace::TEST_FILE

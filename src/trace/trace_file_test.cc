@@ -14,7 +14,7 @@
 #include "trace/trace_reader.h"
 #include "trace/trace_writer.h"
 
-namespace culprit::trace {
+namespace culprit::trace::TEST_FILE {
 namespace {
 
 Trace Reread(std::string bytes) {
@@ -446,4 +446,4 @@ TEST(BlockCodec, RefusesIdsBeyondTheTables) {
 }
 
 }  // namespace
-}  // namespace culprit::trace
+}  // namespace culprit::trace::TEST_FILE

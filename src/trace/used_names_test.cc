@@ -10,7 +10,7 @@
 
 #include "trace/random_trace.h"
 
-namespace culprit::trace {
+namespace culprit::trace::TEST_FILE {
 namespace {
 
 std::string Label(const Dictionary& names, ThreadId id) {
@@ -66,4 +66,4 @@ TEST(UsedNames, SayTheSameOfEveryEventAndHoldNothingElse) {
 }
 
 }  // namespace
-}  // namespace culprit::trace
+}  // namespace culprit::trace::TEST_FILE

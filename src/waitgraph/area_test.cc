@@ -9,7 +9,7 @@
 #include "waitgraph/timelines_random.h"
 #include "waitgraph/wait_graph.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -201,4 +201,4 @@ TEST_F(TwoThreads, AccountsAddUp) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

@@ -9,7 +9,7 @@
 #include "waitgraph/auto_instances.h"
 #include "waitgraph/auto_instances_server.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 using trace::ThreadKind;
@@ -112,7 +112,7 @@ TEST(AutoInstances, WithoutStacksTheWakersTell) {
 
 TEST(AutoInstances, WithoutSwitchesThereAreNoneAndTheReasonIsSaid) {
   LoopTrace loop;
-  loop.Run(kServer, 100, kWork);
+  loop.Run(kServer, 100, kWorkStack);
   loop.trace().metadata.has_switches = false;
   const AutoInstances found = Find(loop);
   EXPECT_TRUE(found.instances.empty());
@@ -143,4 +143,4 @@ TEST(AutoInstances, WaitsThatLostTheirStacksAreWhatTheOthersAre) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

@@ -15,7 +15,7 @@ namespace culprit::waitgraph {
 inline const std::string kServer = "server/main";
 inline const std::string kPoll =
     "server!main;server!loop;server!next;libc.so.6!poll;[kernel]!do_sys_poll";
-inline const std::string kWork = "server!main;server!loop;server!handle;server!parse";
+inline const std::string kWorkStack = "server!main;server!loop;server!handle;server!parse";
 inline const std::string kMutex =
     "server!main;server!loop;server!handle;libc.so.6!pthread_mutex_lock;[kernel]!futex_wait";
 inline const std::string kDisk =
@@ -47,7 +47,7 @@ inline void Serve(LoopTrace& loop, const std::string& thread, int count) {
     loop.Wait(thread, 100, kPoll);
     loop.Run(thread, 5);
     loop.Wait(thread, 20, kMutex, "server/other");
-    loop.Run(thread, 10, kWork);
+    loop.Run(thread, 10, kWorkStack);
     loop.Wake(thread, "client/main", kReply);
     loop.Run(thread, 1);
   }

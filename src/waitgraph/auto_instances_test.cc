@@ -12,7 +12,7 @@
 #include "trace/random_trace.h"
 #include "waitgraph/auto_instances_server.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 using trace::ThreadKind;
@@ -382,4 +382,4 @@ TEST(AutoInstances, TimeIsConservedInAnyTrace) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

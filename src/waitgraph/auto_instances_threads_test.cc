@@ -9,7 +9,7 @@
 #include "waitgraph/auto_instances.h"
 #include "waitgraph/auto_instances_server.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 using trace::ThreadKind;
@@ -91,4 +91,4 @@ TEST(AutoInstances, AThreadThatNeverRanIsLeftOutUnlessItIsStuck) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

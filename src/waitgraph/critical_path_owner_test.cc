@@ -10,7 +10,7 @@
 #include "waitgraph/timelines_random.h"
 #include "waitgraph/wait_class.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -236,4 +236,4 @@ TEST(CriticalPath, AnyTraceConservesTime) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

@@ -8,7 +8,7 @@
 #include "trace/small_trace.h"
 #include "waitgraph/critical_path_conserved.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -350,4 +350,4 @@ TEST_F(Path, APathStopsLookingIntoWaitsAtItsBound) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

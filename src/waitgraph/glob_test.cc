@@ -8,7 +8,7 @@
 #include "base/glob.h"
 #include "trace/small_trace.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 bool Naive(std::string_view glob, std::string_view text) {
@@ -72,4 +72,4 @@ TEST(StackFilter, NoStackPassesUnlessAFrameIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

@@ -7,7 +7,7 @@
 
 #include "trace/small_trace.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 // Activity written down by stack.
@@ -138,4 +138,4 @@ TEST(IdleWait, NoWaitsNoLoop) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

@@ -8,7 +8,7 @@
 
 #include "waitgraph/auto_instances_trace.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 using Wanted = InstanceSourceOptions::Wanted;
@@ -105,4 +105,4 @@ TEST(InstanceSource, ImpossibleInstancesAreCountedAndOthersClipped) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

@@ -7,7 +7,7 @@
 
 #include "trace/small_trace.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 TEST(Role, NamesLoseWhatNumbersThem) {
@@ -44,4 +44,4 @@ TEST(Role, FunctionsAreCalledByTheEndOfTheirNames) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

@@ -10,7 +10,7 @@
 #include "trace/random_trace.h"
 #include "waitgraph/timelines_random.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -206,4 +206,4 @@ TEST_F(DiskWait, AnotherDeviceIsNotTheOneThatEndedIt) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

@@ -14,7 +14,7 @@
 #include "waitgraph/wait_class_rows.h"
 #include "waitgraph/wait_class_table.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 using trace::EventKind;
@@ -313,4 +313,4 @@ TEST(StackClassifier, TellsTheSameInWhateverOrderItIsAsked) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

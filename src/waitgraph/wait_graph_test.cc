@@ -9,7 +9,7 @@
 #include "trace/random_trace.h"
 #include "waitgraph/timelines_random.h"
 
-namespace culprit::waitgraph {
+namespace culprit::waitgraph::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -225,4 +225,4 @@ TEST(WaitGraph, AConvoyCostsItsNodesNotItsEdges) {
 }
 
 }  // namespace
-}  // namespace culprit::waitgraph
+}  // namespace culprit::waitgraph::TEST_FILE

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace culprit::watch {
+namespace culprit::watch::TEST_FILE {
 namespace {
 
 constexpr DumpPolicyOptions kOptions = {
@@ -47,4 +47,4 @@ TEST(DumpPolicy, OneThatIsFarWorseNeedNotWaitLong) {
 }
 
 }  // namespace
-}  // namespace culprit::watch
+}  // namespace culprit::watch::TEST_FILE

@@ -5,7 +5,7 @@
 
 #include "corpus/slow_unit_labels.h"
 
-namespace culprit::watch {
+namespace culprit::watch::TEST_FILE {
 namespace {
 
 corpus::TraceRow Row(const std::string& name, const std::string& type, int64_t added_ns) {
@@ -34,4 +34,4 @@ TEST(Eviction, NeverTakesTheLastTrace) {
 }
 
 }  // namespace
-}  // namespace culprit::watch
+}  // namespace culprit::watch::TEST_FILE

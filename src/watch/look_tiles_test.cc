@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-namespace culprit::watch {
+namespace culprit::watch::TEST_FILE {
 namespace {
 
 using trace::Event;
@@ -189,4 +189,4 @@ TEST_F(LookTiles, TilesCoverTheThreadWhateverTheReportsSay) {
 }
 
 }  // namespace
-}  // namespace culprit::watch
+}  // namespace culprit::watch::TEST_FILE

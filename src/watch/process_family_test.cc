@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace culprit::watch {
+namespace culprit::watch::TEST_FILE {
 namespace {
 
 // A child that waits; it is ended with this object.
@@ -54,4 +54,4 @@ TEST(ProcessFamily, AProcessWithoutGuardsHasNoForsakenOnes) {
 }
 
 }  // namespace
-}  // namespace culprit::watch
+}  // namespace culprit::watch::TEST_FILE

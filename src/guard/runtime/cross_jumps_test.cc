@@ -12,7 +12,7 @@
 #include "guard/runtime/test_elf_image.h"
 #include "guard/runtime/x86_instruction.h"
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 constexpr uint64_t kHeadBytes = 16;
@@ -166,4 +166,4 @@ TEST(CrossJumps, OfRealBinariesAreAllFound) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -11,7 +11,7 @@
 
 #include "guard/runtime/test_elf_image.h"
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 // A table of two functions and a cold part, as a linker writes it: the header at
@@ -148,4 +148,4 @@ TEST(FunctionStarts, TablesOfInstalledBinariesAreRead) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -22,7 +22,7 @@
 #include <Zydis/Zydis.h>
 #endif
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 #if defined(__aarch64__) && defined(CULPRIT_HAVE_CAPSTONE)
@@ -152,4 +152,4 @@ TEST(HookFunctions, TouchNoVectorRegisterOnTheirWay) {
 #endif  // CULPRIT_CAN_READ_CODE
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -9,7 +9,7 @@
 #include "guard/runtime/known_modules.h"
 #include "guard/runtime/wait_frame.h"
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 constexpr uint64_t kReturn = 0x40;
@@ -229,4 +229,4 @@ TEST_F(LoopHead, AWaitThatDoesNotParkIsAskedAboutEverMoreSeldom) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

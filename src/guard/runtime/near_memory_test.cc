@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 uint64_t Here() { return reinterpret_cast<uint64_t>(&ReadMappings); }
@@ -102,4 +102,4 @@ TEST(NearMemory, WhereNothingIsFreeNothingIsTaken) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -18,7 +18,7 @@
 #include "guard/runtime/test_folder.h"
 #include "guard/runtime/wire.h"
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 // In a child process, because a test program may have threads: its answer.
@@ -154,4 +154,4 @@ TEST(OtherThreads, OfAProcessThatChangedItsUserAreKnownByWhoHoldsThem) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -16,7 +16,7 @@
 
 extern "C" void plain_return();
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 // A hook must not be compiled with floating point or SIMD; see hook.h.
@@ -618,4 +618,4 @@ TEST(Patcher, NoPageIsWritableAndExecutableAfterwards) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -17,7 +17,7 @@
 #include "guard/runtime/code_address.h"
 #include "guard/runtime/patcher.h"
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 thread_local uint64_t t_entries __attribute__((tls_model("initial-exec"))) = 0;
@@ -195,4 +195,4 @@ TEST(PatcherThreads, EightThreadsRunWhileEverythingIsPatchedReplacedAndRestored)
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

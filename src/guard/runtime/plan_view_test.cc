@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 // A plan with one member of each kind.
@@ -105,4 +105,4 @@ TEST(PlanView, RefusesAChangedByteBehindTheHeader) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 struct Ring {
@@ -98,4 +98,4 @@ TEST(Ring, ManyWritersLoseNothingThatTheyWrote) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

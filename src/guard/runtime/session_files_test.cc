@@ -16,7 +16,7 @@
 
 #include "guard/runtime/test_folder.h"
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 TEST(SessionFiles, NamesAreMadeOfTextAndNumbers) {
@@ -129,4 +129,4 @@ TEST(SessionFiles, FilesThatAreTooShortOrTooLongAreNotRead) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -13,7 +13,7 @@
 #include "guard/runtime/session_files.h"
 #include "guard/runtime/test_folder.h"
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 constexpr size_t kBytes = 1 << 20;
@@ -96,4 +96,4 @@ TEST(SharedArea, SaysThatTheDiskIsFull) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

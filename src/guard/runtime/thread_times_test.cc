@@ -12,7 +12,7 @@
 #include "guard/runtime/test_folder.h"
 #include "guard/runtime/unit_clock.h"
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 constexpr uint64_t kUnset = UINT64_MAX;
@@ -79,4 +79,4 @@ TEST_F(ThreadTimesTest, AnotherFileInItsPlaceIsNotTakenForIt) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -24,7 +24,7 @@
 #include <capstone/capstone.h>
 #endif
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 constexpr uint64_t kTrampoline = 0x4000000;  // within reach of all test binaries
@@ -323,4 +323,4 @@ TEST(Trampoline, NearlyAllFunctionsOfRealBinariesCanBePatched) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -8,7 +8,7 @@
 
 #include "guard/runtime/tracked_thread.h"
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 constexpr uint64_t kUs = 1000;
@@ -189,4 +189,4 @@ TEST_F(Trickle, OnlyTheEventsOfEpollAreRead) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 struct Contexts {
@@ -284,4 +284,4 @@ TEST(TypeInference, AgreesWithTheOracleAndWithItsCache) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

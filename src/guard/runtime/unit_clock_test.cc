@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 TEST(UnitClock, TicksMeasureTime) {
@@ -41,4 +41,4 @@ TEST(UnitClock, IsTheMonotonicClock) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

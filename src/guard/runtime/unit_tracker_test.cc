@@ -14,7 +14,7 @@
 #include "guard/runtime/unit_clock.h"
 #include "guard/runtime/unit_cut.h"
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 constexpr uint64_t kMs = 1'000'000;
@@ -453,4 +453,4 @@ TEST_F(UnitTracker, ABusyThreadFillsItsBatchOfSamples) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -11,7 +11,7 @@
 #include "guard/runtime/frame_rules.h"
 #include "guard/runtime/known_modules.h"
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 std::vector<uint64_t> OwnFrames() {
@@ -118,4 +118,4 @@ TEST(FrameRules, NothingIsKnownOutsideOfCode) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -135,7 +135,7 @@ destroy_long:
 extern "C" void pass_basic(const uint8_t* in, uint8_t* out, const uint8_t* in_p, uint8_t* out_p);
 extern "C" void pass_long(const uint8_t* in, uint8_t* out, const uint8_t* in_p, uint8_t* out_p);
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -193,4 +193,4 @@ TEST(VectorState, RegistersOfAvxAreAsBefore) {
 #endif
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

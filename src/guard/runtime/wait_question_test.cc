@@ -10,7 +10,7 @@
 
 #include <cerrno>
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 using wire::WaitCall;
@@ -101,4 +101,4 @@ TEST(WaitQuestion, BytesReadAreCountedForReadsAlone) {
 }
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE

@@ -14,7 +14,7 @@
 #include <Zydis/Zydis.h>
 #endif
 
-namespace culprit::guard::runtime {
+namespace culprit::guard::runtime::TEST_FILE {
 namespace {
 
 x86::Instruction DecodeBytes(std::vector<uint8_t> bytes) { return x86::Decode(bytes); }
@@ -170,4 +170,4 @@ TEST(X86Instruction, RandomBytesAreDecodedAsZydisDoesOrRefused) {
 #endif  // CULPRIT_HAVE_ZYDIS
 
 }  // namespace
-}  // namespace culprit::guard::runtime
+}  // namespace culprit::guard::runtime::TEST_FILE
