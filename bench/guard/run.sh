@@ -405,7 +405,7 @@ for server in "${servers[@]}"; do
   # Of one CPU, as the server has.
   own=$(median <"$work/$server.own" | awk -v hz="$(getconf CLK_TCK)" -v s="$seconds" '{printf "%.3f", $1 / hz / s}')
   hits=$(sed -n 's/.*hits per unit *//p' "$work/$server".*.summary | median)
-  alarms=$(cat "$work/$server".*.json | grep -c '"state"' || true)
+  alarms=$(cat "$work/$server".*.json | grep '"state"' | grep -vc '"state":"summary"' || true)
   awk -v s="$server" -v n="$none" -v a="$(again_to_first "$server")" -v g="$(guard_to_both "$server")" \
     -v t="$(<"$work/$server.training")" -v o="$own" -v h="$hits" -v l="$alarms" -v d="$(deviation "$server")" \
     'BEGIN {split(d, p, " "); printf "%-10s %14d %8.3f %8.3f %8s %8.2f %14s %8d %9s (%s)\n", s, n, a, g, o, t / n, h, l, p[1], p[2]}'

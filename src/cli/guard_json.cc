@@ -81,7 +81,40 @@ void WritePlanFacts(const guard::PlanFacts& plan, JsonWriter& json) {
   json.Field("confused_types", plan.confused_types).EndObject();
 }
 
+void WriteOwnCost(const OwnCostShare& cost, JsonWriter& json) {
+  json.Key("measured_cost").BeginObject();
+  json.Field("samples", cost.samples).Field("own_samples", cost.own);
+  if (!cost.why_not.empty()) json.Field("why_not", cost.why_not);
+  if (cost.why_not.empty() && cost.samples >= kFewestCostSamples) {
+    json.Field("share", cost.Share()).Field("error", cost.Error());
+  }
+  json.EndObject();
+}
+
 }  // namespace
+
+std::string GuardSummaryJson(const GuardSummary& summary) {
+  const guard::SessionTotals& totals = summary.totals;
+  JsonWriter json(JsonWriter::Style::kCompact);
+  json.BeginObject().Field("state", "summary").Field("dur_ns", summary.dur_ns);
+  json.Field("processes", totals.processes).Field("units", totals.units);
+  json.Field("hits", totals.hits).Field("slow_units", summary.reports);
+  json.Field("not_reported", totals.suppressed).Field("withdrawn", totals.withdrawn);
+  json.Field("lost_records", totals.lost_records);
+  json.Field("functions_patched", totals.patched).Field("functions_refused", totals.refused);
+  json.Field("functions_removed", totals.removed).Field("other_builds", totals.foreign_modules);
+  json.Field("budget_share", static_cast<double>(summary.budget_ppm) / 1e6);
+  json.Field("expected_cost_share", static_cast<double>(summary.plan.cost_ppm) / 1e6);
+  WriteOwnCost(summary.own_cost, json);
+  json.Field("looks_share", static_cast<double>(summary.looks_ppm) / 1e6);
+  json.Key("slow_types").BeginArray();
+  for (const auto& [type, row] : summary.by_type) {
+    json.BeginObject().Field("type", type).Field("slow_units", row.first);
+    json.Field("longest_ns", row.second).EndObject();
+  }
+  json.EndArray().EndObject();
+  return json.Take();
+}
 
 std::string GuardProfileJson(const Profile& profile, const ProfileView& view) {
   guard::PlanFacts plan;

@@ -266,6 +266,7 @@ Result<int> GuardAndWatch(const Profile& profile, const WatchFlags& flags, const
   const Status watched = Watch(watch, target, desk);
   CULPRIT_TRY(desk.Finish());
   CULPRIT_TRY(watched);
+  if (flags.json) output.Print(GuardSummaryJson(desk.summary) + "\n");
   output.Note(GuardSummaryText(desk.summary, output));
   if (!flags.store.empty() && desk.summary.reports > 0) {
     output.Note("slow units are in " + flags.store);
@@ -372,7 +373,7 @@ std::vector<Flag> WatchFlagTable() {
            .kind = ValueKind::kDuration,
            .value = "TIME",
            .help = "end after this long"},
-          {.name = "--json", .help = "print one JSON object a line"}};
+          {.name = "--json", .help = "print one JSON object a line; the last is the summary"}};
 }
 
 constexpr std::string_view kGuardDetails =

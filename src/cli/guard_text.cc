@@ -141,12 +141,10 @@ std::string GuardReportText(const UnitReport& report, bool color) {
 
 namespace {
 
-constexpr uint64_t kFewestSamples = 200;
-
 std::string OwnCostText(const GuardSummary& summary) {
   const OwnCostShare& cost = summary.own_cost;
   if (!cost.why_not.empty()) return "not known: " + cost.why_not;
-  if (cost.samples < kFewestSamples) {
+  if (cost.samples < kFewestCostSamples) {
     return "not known: only " + FormatCount(cost.samples) + " samples of the program";
   }
   const auto ppm = [](double share) {

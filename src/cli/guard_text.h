@@ -33,6 +33,10 @@ struct GuardSummary {
   std::map<std::string, std::pair<uint64_t, uint64_t>> by_type;  // reports, longest ns
 };
 std::string GuardSummaryText(const GuardSummary& summary, const Output& output);
+// One line without its end; its "state", which every report has too, is "summary".
+std::string GuardSummaryJson(const GuardSummary& summary);
+// So few samples of a program tell nothing of what its guards take.
+inline constexpr uint64_t kFewestCostSamples = 200;
 
 struct ProfileView {
   size_t top = 20;  // rows a table
