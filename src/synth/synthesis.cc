@@ -27,7 +27,7 @@ class StagedFile {
     return StagedFile(path, file);
   }
   Status Write(std::string_view bytes) {
-    if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) {
+    if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) {
       return ErrnoError("write", path_);
     }
     return {};
