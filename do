@@ -69,13 +69,15 @@ need() {
     fi
   fi
   rm -f "$log"
+  installed=1
 }
+installed=0  # packages, by this run: a build that was configured before knows nothing of them
 
 # build_preset PRESET FOLDER TARGET...: configures when needed and builds.
 build_preset() {
   local preset=$1 folder=$2
   shift 2
-  if [[ ! -f $folder/build.ninja ]]; then
+  if [[ ! -f $folder/build.ninja || $installed -eq 1 ]]; then
     echo "configuring $folder"
     local log
     log=$(mktemp)

@@ -29,7 +29,8 @@ namespace {
 
 constexpr uint64_t kTrampoline = 0x4000000;  // within reach of all test binaries
 
-uint32_t WordAt(std::span<const uint8_t> code, size_t offset) {
+// Only where there is a disassembler.
+[[maybe_unused]] uint32_t WordAt(std::span<const uint8_t> code, size_t offset) {
   uint32_t word = 0;
   std::memcpy(&word, code.data() + offset, 4);
   return word;
