@@ -87,8 +87,7 @@ add_custom_command(
   VERBATIM)
 add_custom_target(guard_x86_programs ALL DEPENDS ${x86_folder}/libculprit_guard.so
                   ${x86_folder}/guard_habits ${x86_folder}/late_module.so)
-# Not SlowOnes*: on x86-64 a guard looks at the clock at every eighth hit only, so the
-# stack of the moment need not be there.
+# Not SlowOnes*: its times are those of a machine, not of an emulator.
 add_test(NAME GuardX86.ProgramsUnderEmulation
          COMMAND end_to_end_tests
                  "--gtest_filter=Habits/GuardHabit.*:GuardTraining.*:GuardUnits.*:GuardSession.ADamaged*:GuardSession.AProgramThat*:GuardSession.PlansChange*-GuardUnits.SlowOnes*")

@@ -328,13 +328,13 @@ int Cancellation() {
 PLANTED int Dawdle(int ms) {
   usleep(static_cast<useconds_t>(ms) * 1000);
   int sum = 0;
-  for (int i = 0; i < 5; ++i) sum += Work(ms + i);
+  for (int i = 0; i < 20; ++i) sum += Work(ms + i);
   return sum;
 }
 
 // Two slow iterations among 200 fast ones: one in which a function is entered
-// again behind the delay (five times: the first hit only sets its bit, and of the
-// others a thread looks at the time at every fourth), one whose delay comes last.
+// again behind the delay (twenty times: the first hit only sets its bit, and of the
+// others a thread looks at the time at every sixteenth), one whose delay comes last.
 int Slow() {
   for (int i = 0; i < 200; ++i) {
     int sum = ServeOne(i % 100);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/runtime/arm64_trampoline.h"
 
+#include <bit>
 #include <cstring>
 
 #include "guard/runtime/arm64_instruction.h"
@@ -320,7 +321,7 @@ bool EmitGuard(const Hook& hook, const SlotLayout& layout, bool signed_link, con
   return true;
 }
 
-// Behind the end, out of the lines that most hits need: three of four hits are counted, without a
+// Behind the end, out of the lines that most hits need: most hits are counted, without a
 // call; the record, the rules and the saved registers would be as many lines again.
 void EmitCounting(const Hook& hook, const SlotLayout& layout, bool signed_link, const Ways& ways,
                   size_t end, CodeBuffer& out) {
@@ -332,9 +333,12 @@ void EmitCounting(const Hook& hook, const SlotLayout& layout, bool signed_link, 
   }
   EmitMember(kLoadMember, layout.hits_offset, out);
   EmitAdd(1, out);
-  static_assert(kHitsToACall == 4);
-  out.Word(TestBit(0) | 3u << 5 | kX17);  // tbnz x17, #0, over the next two
-  out.Word(TestBit(1) | 2u << 5 | kX17);  // tbnz x17, #1, over the next
+  // Any of the low bits: it is none of those; over the other tests and the way to the function.
+  static_assert((kHitsToACall & (kHitsToACall - 1)) == 0);
+  constexpr auto kBits = static_cast<uint32_t>(std::countr_zero(kHitsToACall));
+  for (uint32_t bit = 0; bit < kBits; ++bit) {
+    out.Word(TestBit(bit) | (kBits - bit + 1) << 5 | kX17);  // tbnz x17, #bit
+  }
   const size_t call = out.size();
   out.Word(0);
   EmitMember(kStoreMember, layout.hits_offset, out);

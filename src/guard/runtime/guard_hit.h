@@ -3,7 +3,7 @@
 // What a guarded function's entry runs while its thread is in a unit: the context
 // (function and depth, with the return address where the plan says so) sets its
 // bit; boundaries cut the unit (unit_cut.h); a unit behind its deadline is looked at,
-// by every fourth hit of a thread that is counted, which reads the clock. What a
+// by one in kHitsToACall of a thread's hits that are counted, which reads the clock. What a
 // trampoline does by itself (Hook::contexts) does not come here.
 // Compiled to save all that it touches (hook.h). Some 25 instructions.
 //

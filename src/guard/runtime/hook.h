@@ -52,7 +52,7 @@ struct InlineContext {
 };
 inline constexpr uint32_t kMaxInlineContexts = 12;
 // Of the hits that are counted one in so many calls the function, which then reads the clock.
-inline constexpr uint32_t kHitsToACall = 4;
+inline constexpr uint32_t kHitsToACall = 16;
 
 struct Hook {
   HookKind kind = HookKind::kNothing;

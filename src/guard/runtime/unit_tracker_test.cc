@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "guard/runtime/guard_hit.h"
+#include "guard/runtime/hook.h"
 #include "guard/runtime/near_words.h"
 #include "guard/runtime/sample_batch.h"
 #include "guard/runtime/thread_times.h"
@@ -132,7 +133,7 @@ class LateUnit : public UnitTracker {
     g_near.plan.store(nullptr);
   }
   size_t ReportedAfterHits(uint64_t sp) {
-    for (int i = 0; i < 8; ++i) GuardHit(t_words.unit, sp, 2, &guard_);
+    for (uint32_t i = 0; i < 2 * kHitsToACall; ++i) GuardHit(t_words.unit, sp, 2, &guard_);
     return Records(wire::RecordKind::kViolation).size();
   }
 
