@@ -3,7 +3,8 @@
 # What recording costs: CPU time of the whole machine per operation of a workload,
 # without a recorder, under `culprit record --system` and under `perf record -g` of
 # the same events. A run without a recorder stands twice in every round: how far
-# the second is from the first is the noise of the rest.
+# the second is from the first is the noise of the rest. Recorders are held against the mean of both,
+# round by round, since the speed of a machine may change from one to the next.
 #
 #   bench/record/run.sh [ROUNDS] [WORKLOAD...]
 #
@@ -31,6 +32,15 @@ declare -A needs=(
   [oltp]='mariadbd mariadb-install-db sysbench' [fileio]=sysbench
 )
 
+# nginx and its load have a CPU each, where there are two. When they share them, how often one finds
+# the other waiting changes from run to run, and the CPU time by a third with it.
+mapfile -t cpus < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0))[:2], sep="\n")')
+server_cpu=() load_cpu=()
+if [[ ${#cpus[@]} -eq 2 ]]; then
+  server_cpu=(taskset -c "${cpus[0]}")
+  load_cpu=(taskset -c "${cpus[1]}")
+fi
+
 pipe_start() { :; }
 pipe_run() { perf bench -f simple sched pipe -l 500000 >/dev/null && echo 500000; }
 
@@ -55,11 +65,11 @@ daemon off; user root; worker_processes 1; pid $work/nginx.pid; error_log /dev/n
 events {}
 http { access_log off; server { listen 127.0.0.1:17380; root $work/www; } }
 CONF
-  nginx -c "$work/nginx.conf" >/dev/null 2>&1 &
+  "${server_cpu[@]}" nginx -c "$work/nginx.conf" >/dev/null 2>&1 &
   servers+=($!)
 }
 nginx_run() {
-  wrk -t 1 -c 16 -d 5 http://127.0.0.1:17380/page | awk '/requests in/ { print $1 }'
+  "${load_cpu[@]}" wrk -t 1 -c 16 -d 5 http://127.0.0.1:17380/page | awk '/requests in/ { print $1 }'
 }
 
 oltp_start() { mariadb_start; }
@@ -96,12 +106,21 @@ measure() {
   echo $(((after - before) * 1000 / operations))
 }
 
+# The second run without a recorder to the first; recorders to the mean of both: a number for each round.
+by_rounds() {
+  if [[ $2 == again ]]; then
+    paste "$work/$1-none" "$work/$1-again" | awk '{ print $2 / $1 }'
+  else
+    paste "$work/$1-none" "$work/$1-again" "$work/$1-$2" | awk '{ print 2 * $3 / ($1 + $2) }'
+  fi
+}
+
 for workload in "${workloads[@]}"; do
   [[ -v needs[$workload] ]] || { echo "bench/record: there is no workload '$workload'" >&2; exit 1; }
 done
 echo "machine: $(uname -m), $(nproc) CPUs, kernel $(uname -r), $(date +%F); $rounds rounds"
 echo
-echo "CPU time per operation, median, and as a multiple of no recorder:"
+echo "CPU time per operation, and as a multiple of no recorder, medians of the rounds:"
 echo
 printf '| |'; for engine in "${engines[@]}"; do printf ' %s |' "${label[$engine]}"; done; echo
 printf '|---|'; for engine in "${engines[@]}"; do printf -- '---|'; done; echo
@@ -123,13 +142,8 @@ for workload in "${workloads[@]}"; do
       measure "$workload" "$engine" >>"$work/$workload-$engine"
     done
   done
-  base=$(median <"$work/$workload-none")
-  printf '| %s |' "$workload"
-  for engine in "${engines[@]}"; do
-    median <"$work/$workload-$engine" |
-      awk -v base="$base" -v none="$([[ $engine == none ]] && echo 1)" \
-        '{ if (none) printf " %.2f µs |", $1 / 1000; else printf " %.2f |", $1 / base }'
-  done
+  printf '| %s | %s µs |' "$workload" "$(median <"$work/$workload-none" | awk '{ printf "%.2f", $1 / 1000 }')"
+  for engine in "${engines[@]:1}"; do printf ' %.2f |' "$(by_rounds "$workload" "$engine" | median)"; done
   echo
   measured+=("$workload")
 done
