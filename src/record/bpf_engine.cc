@@ -21,6 +21,7 @@
 
 #include "record/bpf_ring.h"
 #include "record/cpu_variables.h"
+#include "record/interrupt_cost.h"
 #include "record/load_failure.h"
 #include "record/machine.h"
 #include "record/perf_ring.h"
@@ -42,6 +43,7 @@ constexpr size_t kMaxSaid = 256 << 10;
 // caches (two processes that pass a byte to and fro) pays 100 ns, who needs all of them
 // (a database) 700 ns.
 constexpr uint64_t kTracepointNs = 700;
+// Of a sample at least: where interrupts are dearer that is measured (interrupt_cost.h).
 constexpr uint64_t kInterruptNs = 1000;
 constexpr uint64_t kCallNs[kMeters] = {
     kTracepointNs, kTracepointNs, kTracepointNs, kInterruptNs, kTracepointNs,
@@ -263,6 +265,7 @@ struct BpfEngine::State {
   std::vector<Link> paused_links;  // empty during a pause
   Link open_iterator;
   Link pause_iterator;
+  uint64_t sample_call_ns = kInterruptNs;
 };
 
 // A kernel may refuse the probe of a function, reads without a call and looks at the end of
@@ -358,7 +361,10 @@ Result<std::unique_ptr<BpfEngine>> BpfEngine::Start(const EngineOptions& options
   if (const int code = engine__attach(s.skeleton); code != 0) return LoadError(code);
   CULPRIT_TRY(s.AttachPaused());
   CULPRIT_TRY(s.AttachProbes(options.probes));
-  if (options.sample_period_ns > 0) CULPRIT_TRY(s.AttachSamples(options.sample_period_ns));
+  if (options.sample_period_ns > 0) {
+    s.sample_call_ns = std::max(kInterruptNs, static_cast<uint64_t>(MeasureInterruptNs()));
+    CULPRIT_TRY(s.AttachSamples(options.sample_period_ns));
+  }
   s.open_iterator.reset(bpf_program__attach_iter(s.skeleton->progs.tell_open, nullptr));
   s.pause_iterator.reset(bpf_program__attach_iter(s.skeleton->progs.tell_pause, nullptr));
   const bpf_map* ring = s.skeleton->maps.ring;
@@ -548,8 +554,9 @@ uint64_t BpfEngine::KernelTimeNs() const {
   const EngineCounters counters = ReadCounters();
   uint64_t time_ns = 0;
   for (size_t kind = 0; kind < kMeters; ++kind) {
+    const uint64_t call_ns = kind == kSampleMeter ? state_->sample_call_ns : kCallNs[kind];
     time_ns += counters.total.meters[kind].run_ns * kTimedRun +
-               counters.Runs(static_cast<MeterKind>(kind)) * kCallNs[kind];
+               counters.Runs(static_cast<MeterKind>(kind)) * call_ns;
   }
   return time_ns;
 }
