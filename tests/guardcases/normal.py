@@ -2,7 +2,9 @@
 """Alarms where nothing is wrong: a normal load that differs from the one of training.
 
 The loads are those of the servers' own benchmarks. Training has one mix; then come other
-mixes, sizes, numbers of clients. Every report is an alarm that should not be.
+mixes, sizes, numbers of clients. Databases are trained with few clients and with many, one after the
+other: how long a query waits for others' locks depends on that more than on what it asks. Every report
+is an alarm that should not be.
 """
 
 import dataclasses
@@ -69,7 +71,7 @@ class Pair:
     subject: Subject   # trained with its loads
     others: tuple      # run with these
     needs: str         # the program of the loads
-    bound: float = 1e-4  # alarms a unit; where larger, what was measured is above the target of 1e-4
+    bound: float = 1e-4  # alarms a unit
 
 
 ALL = [
@@ -82,17 +84,15 @@ ALL = [
          (wrk('/f7.html', 4), wrk('/large.bin', 3), wrk('/index.html', 8)), 'wrk'),
     Pair(Subject('memcached', servers.Memcached, (memaslap(8),), clients.Memcache),
          (memaslap(24), subjects.MEMCACHED.loads[0], subjects.MEMCACHED.loads[1]), 'memcaslap'),
-    Pair(Subject('mariadb', subjects.Mariadb, (sysbench('oltp_read_write', 4),), lambda server: server.connect(),
-                 prepare=sysbench_tables, trace_s=40),
+    Pair(Subject('mariadb', subjects.Mariadb, tuple(sysbench('oltp_read_write', clients) for clients in (1, 4, 12)),
+                 lambda server: server.connect(), prepare=sysbench_tables, trace_s=40),
          (sysbench('oltp_read_only', 8, '--range-size=200'), sysbench('oltp_update_index', 2),
           sysbench('oltp_point_select', 8)), 'sysbench',
-         # Updates that sync are taken for those of the training, which do not.
-         bound=5e-3),
-    Pair(Subject('postgres', subjects.Postgres, (pgbench('-c', '4'),), lambda server: server.connect(),
-                 prepare=pgbench_tables, trace_s=40),
-         (pgbench('-c', '8', '-S'), pgbench('-c', '2', '-N', '-M', 'prepared'), pgbench('-c', '8')), 'pgbench',
-         # The first queries of new backends fill caches.
-         bound=2e-3),
+         # In some runs eight clients queue for one mutex for seconds: these units are slow indeed.
+         bound=2e-4),
+    Pair(Subject('postgres', subjects.Postgres, (pgbench('-c', '1'), pgbench('-c', '4'), pgbench('-c', '12')),
+                 lambda server: server.connect(), prepare=pgbench_tables, trace_s=40),
+         (pgbench('-c', '8', '-S'), pgbench('-c', '2', '-N', '-M', 'prepared'), pgbench('-c', '8')), 'pgbench'),
 ]
 
 
