@@ -43,8 +43,9 @@ constexpr size_t kMaxSaid = 256 << 10;
 // caches (two processes that pass a byte to and fro) pays 100 ns, who needs all of them
 // (a database) 700 ns.
 constexpr uint64_t kTracepointNs = 700;
-// Of a sample at least: where interrupts are dearer that is measured (interrupt_cost.h).
-constexpr uint64_t kInterruptNs = 1000;
+// Of a sample at least: where interrupts are dearer that is measured (interrupt_cost.h), up to
+// what a machine that is busy might make of it.
+constexpr uint64_t kInterruptNs = 1000, kMaxInterruptNs = 20'000;
 constexpr uint64_t kCallNs[kMeters] = {
     kTracepointNs, kTracepointNs, kTracepointNs, kInterruptNs, kTracepointNs,
     kTracepointNs, kTracepointNs, kTracepointNs, kInterruptNs,
@@ -362,7 +363,8 @@ Result<std::unique_ptr<BpfEngine>> BpfEngine::Start(const EngineOptions& options
   CULPRIT_TRY(s.AttachPaused());
   CULPRIT_TRY(s.AttachProbes(options.probes));
   if (options.sample_period_ns > 0) {
-    s.sample_call_ns = std::max(kInterruptNs, static_cast<uint64_t>(MeasureInterruptNs()));
+    s.sample_call_ns =
+        std::clamp(static_cast<uint64_t>(MeasureInterruptNs()), kInterruptNs, kMaxInterruptNs);
     CULPRIT_TRY(s.AttachSamples(options.sample_period_ns));
   }
   s.open_iterator.reset(bpf_program__attach_iter(s.skeleton->progs.tell_open, nullptr));

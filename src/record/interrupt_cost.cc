@@ -12,8 +12,9 @@
 namespace culprit::record {
 namespace {
 
-constexpr int kTries = 5;
-constexpr int64_t kTryNs = 2'000'000;
+// Shorter than a thread runs before another gets its CPU.
+constexpr int kTries = 10;
+constexpr int64_t kTryNs = 1'000'000;
 constexpr int64_t kPeriodNs = 50'000;
 // Two looks at the clock are far less apart.
 constexpr int64_t kGapNs = 300;
