@@ -359,14 +359,15 @@ Result<std::unique_ptr<BpfEngine>> BpfEngine::Start(const EngineOptions& options
   std::unique_ptr<BpfEngine> engine(new BpfEngine(std::make_unique<State>()));
   State& s = *engine->state_;
   CULPRIT_TRY(s.Load(options));
-  if (const int code = engine__attach(s.skeleton); code != 0) return LoadError(code);
-  CULPRIT_TRY(s.AttachPaused());
-  CULPRIT_TRY(s.AttachProbes(options.probes));
+  // Before anything is recorded.
   if (options.sample_period_ns > 0) {
     s.sample_call_ns =
         std::clamp(static_cast<uint64_t>(MeasureInterruptNs()), kInterruptNs, kMaxInterruptNs);
-    CULPRIT_TRY(s.AttachSamples(options.sample_period_ns));
   }
+  if (const int code = engine__attach(s.skeleton); code != 0) return LoadError(code);
+  CULPRIT_TRY(s.AttachPaused());
+  CULPRIT_TRY(s.AttachProbes(options.probes));
+  if (options.sample_period_ns > 0) CULPRIT_TRY(s.AttachSamples(options.sample_period_ns));
   s.open_iterator.reset(bpf_program__attach_iter(s.skeleton->progs.tell_open, nullptr));
   s.pause_iterator.reset(bpf_program__attach_iter(s.skeleton->progs.tell_pause, nullptr));
   const bpf_map* ring = s.skeleton->maps.ring;

@@ -12,28 +12,23 @@
 namespace culprit::record {
 namespace {
 
-// Shorter than a thread runs before another gets its CPU.
 constexpr int kTries = 10;
-constexpr int64_t kTryNs = 1'000'000;
+constexpr int64_t kTryNs = 1'000'000;  // shorter than a thread runs before another gets its CPU
 constexpr int64_t kPeriodNs = 50'000;
 // Two looks at the clock are far less apart.
 constexpr int64_t kGapNs = 300;
 
-struct Lost {
-  int64_t ns = 0;
-  int64_t wall_ns = 0;
-};
-
-Lost LookAtTheClock() {
+// What the gaps take of kTryNs.
+int64_t LostNs() {
   const int64_t begin = MonotonicNs();
-  Lost lost;
-  for (int64_t last = begin; lost.wall_ns < kTryNs;) {
+  int64_t lost_ns = 0, wall_ns = 0;
+  for (int64_t last = begin; wall_ns < kTryNs;) {
     const int64_t now = MonotonicNs();
-    if (now - last > kGapNs) lost.ns += now - last;
-    lost.wall_ns = now - begin;
+    if (now - last > kGapNs) lost_ns += now - last;
+    wall_ns = now - begin;
     last = now;
   }
-  return lost;
+  return lost_ns * kTryNs / wall_ns;
 }
 
 }  // namespace
@@ -48,11 +43,10 @@ int64_t MeasureInterruptNs() {
   if (fd < 0) return 0;
   int64_t quiet = INT64_MAX, interrupted = INT64_MAX;
   for (int i = 0; i < kTries; ++i) {
-    quiet = std::min(quiet, LookAtTheClock().ns);
+    quiet = std::min(quiet, LostNs());
     ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
-    const Lost lost = LookAtTheClock();
+    interrupted = std::min(interrupted, LostNs());
     ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-    interrupted = std::min(interrupted, lost.ns * kTryNs / lost.wall_ns);
   }
   close(fd);
   return std::max<int64_t>(0, interrupted - quiet) / (kTryNs / kPeriodNs);

@@ -71,7 +71,7 @@ class Pair:
     subject: Subject   # trained with its loads
     others: tuple      # run with these
     needs: str         # the program of the loads
-    bound: float = 1e-4  # alarms a unit
+    bound: float = 1e-4  # alarms a unit; where larger, what was measured comes near the target of 1e-4
 
 
 ALL = [
